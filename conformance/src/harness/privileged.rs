@@ -17,10 +17,12 @@ const WORDS: [&str; 8] = [
     "neverask",
 ];
 
-/// Returns whether a mode, or a value of an option, bypasses permissions by its id or its name.
+/// Returns whether a mode, an option that is switched on, or a value of one bypasses permissions by its
+/// id or its name.
 #[must_use]
 pub(crate) fn is_privileged(mode: &Value) -> bool {
-    let texts = ["id", "value", "name"].map(|name| mode.get(name).and_then(Value::as_str));
+    let texts =
+        ["id", "configId", "value", "name"].map(|name| mode.get(name).and_then(Value::as_str));
     let mut names = texts.into_iter().flatten().map(plain);
     names.any(|name| WORDS.iter().any(|word| name.contains(word)))
 }
@@ -45,6 +47,7 @@ mod tests {
             json!({"id": "agent-full-access", "name": "Agent"}),
             json!({"id": "x", "name": "Danger: full access"}),
             json!({"value": "YOLO", "name": "Go"}),
+            json!({"configId": "auto-approve", "type": "boolean"}),
         ] {
             assert!(is_privileged(&mode), "{mode}");
         }

@@ -216,28 +216,23 @@ impl Conn {
         Ok(self.new_session()?.0)
     }
 
-    /// Resumes a session in which no turn was. Yields its state.
+    /// Opens a session that had a turn again, in every way that the agent declares. Yields for each the
+    /// method, the place of the answer and the state of the session.
     ///
     /// # Errors
-    /// A skip when the agent refuses, for nothing obliges it to keep such a
-    /// session; otherwise when it does not answer.
-    pub fn resumed(&mut self, session: &str) -> Outcome<Value> {
-        let params = self.setup(Some(session));
-        let (_, reply) = self.set_up_again("session/resume", params)?;
-        let refused = |_| skip("the agent does not resume a session that had no turn");
-        reply.answer.or_else(refused)
-    }
-
-    /// Opens a session again in every way that the agent declares. Yields for each the method, the
-    /// place of the answer and the state of the session.
-    ///
-    /// # Errors
-    /// A skip when it declares none; as [`Conn::resumed`].
+    /// A skip when it declares none; inconclusive when the agent refuses, which other rows judge; otherwise
+    /// when it does not answer.
     pub fn reopened(&mut self, session: &str) -> Outcome<Vec<(&'static str, usize, Value)>> {
         let mut states = Vec::new();
         if self.can(Capability::RESUME) {
-            let state = self.resumed(session)?;
-            states.push(("session/resume", self.mark() - 1, state));
+            let params = self.setup(Some(session));
+            let (_, reply) = self.set_up_again("session/resume", params)?;
+            match reply.answer {
+                Ok(state) => states.push(("session/resume", reply.index, state)),
+                Err(_) => {
+                    return inconclusive("the agent does not resume a session that had a turn");
+                }
+            }
         }
         if self.can(Capability::LOAD) {
             let (_, reply) = self.try_load(session)?;

@@ -729,3 +729,43 @@ fn a_tool_call_is_reported_by_the_question_about_it() {
     // What a subject of an extension has is its own; so the update is the first report.
     assert_eq!(rows("_deploy", places), ["tool-calls.title"]);
 }
+
+/// An option may depend on another, so that an update has fewer. One that can be set was missing.
+#[test]
+fn an_update_of_options_lacks_none_that_can_be_set() {
+    let list = |ids: &[&str]| {
+        let value = json!([{"value": "a", "name": "A"}]);
+        let option = |id: &&str| {
+            json!({"configId": id, "name": "N", "type": "select",
+            "currentValue": "a", "options": value})
+        };
+        Value::Array(ids.iter().map(option).collect())
+    };
+    let rows = |answers: &[(&str, &[&str])]| {
+        let mut talk = Talk::new(Version::V2);
+        talk.client(json!({"id": 1, "method": "session/new", "params": {"cwd": "/"}}));
+        let both = list(&["model", "thinking"]);
+        let result = json!({"sessionId": "s", "configOptions": both, "availableCommands": []});
+        talk.agent(json!({"id": 1, "result": result}));
+        let update =
+            json!({"sessionUpdate": "config_option_update", "configOptions": list(&["model"])});
+        let params = json!({"sessionId": "s", "update": update});
+        talk.agent(json!({"method": "session/update", "params": params}));
+        for (set, answer) in answers {
+            let params = json!({"sessionId": "s", "configId": set, "type": "id", "value": "a"});
+            talk.client(json!({"id": 2, "method": "session/set_config_option", "params": params}));
+            talk.agent(json!({"id": 2, "result": {"configOptions": list(answer)}}));
+        }
+        let found = talk.found(&[Level::Error, Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("config-options."))
+            .collect::<Vec<_>>()
+    };
+    let both: &[&str] = &["model", "thinking"];
+    assert_eq!(rows(&[]), [""; 0]);
+    assert_eq!(rows(&[("model", &["model"])]), [""; 0]);
+    // Another model has brought it back.
+    assert_eq!(rows(&[("model", both), ("thinking", both)]), [""; 0]);
+    let lacks = ["config-options.complete-update"];
+    assert_eq!(rows(&[("thinking", both)]), lacks);
+}

@@ -33,8 +33,8 @@ pub struct Session {
     pub closed: bool,
     /// Modes that it was said to have.
     pub modes: HashSet<String>,
-    /// The ids of its options, as its first state had them.
-    pub options: Option<BTreeSet<String>>,
+    /// The ids of its options, as the last `config_option_update` had them, until a list follows it.
+    pub updated_options: Option<BTreeSet<String>>,
     /// Tool calls, by id.
     pub tools: HashMap<String, Tool>,
     /// Its working directory and its additional ones, 16 at most; empty if they are not known.
@@ -188,23 +188,14 @@ impl Session {
         let Some(state) = state else { return 0 };
         let known = self.modes.len();
         self.reported = true;
-        let ids = |pointer: &str| {
-            let all = state.pointer(pointer).and_then(Value::as_array);
-            let ids = all.into_iter().flatten();
-            // Version 1 calls it `id`, version 2 `configId`.
-            let id = |one: &Value| {
-                one.get("id")
-                    .or(one.get("configId"))?
-                    .as_str()
-                    .map(str::to_owned)
-            };
-            ids.filter_map(id)
-        };
-        self.modes.extend(ids("/modes/availableModes"));
-        if self.options.is_none() && state.get("configOptions").is_some() {
-            self.options = Some(ids("/configOptions").collect());
-        }
-        let options = self.options.as_ref().map_or(0, BTreeSet::len);
-        self.modes.len() - known + options
+        self.modes.extend(ids(state, "/modes/availableModes"));
+        self.modes.len() - known
     }
+}
+
+/// The ids of what is listed at a place: version 1 calls them `id`, version 2 those of options `configId`.
+pub(super) fn ids(state: &Value, pointer: &str) -> impl Iterator<Item = String> {
+    let all = state.pointer(pointer).and_then(Value::as_array);
+    let all = all.into_iter().flatten();
+    all.filter_map(|one| Some(one.get("id").or(one.get("configId"))?.as_str()?.to_owned()))
 }

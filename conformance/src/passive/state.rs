@@ -5,12 +5,12 @@
 //! connection whose beginning was not seen or of which messages were lost; a rule that
 //! something was never said must ask [`State::is_whole`].
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use acp_schema::Attachment;
 use serde_json::{Map, Value};
 
-use super::session::bit;
+use super::session::{bit, ids};
 use super::{Said, Session, at};
 use crate::wire::extensions::{self, Extension};
 use crate::wire::{Kind, Party, Version, attachment};
@@ -305,6 +305,10 @@ impl State {
         }
         let created = match (self.version, kind) {
             (_, Some("subagent_update")) => return self.announced(name, body),
+            (_, Some("config_option_update")) => {
+                let options = ids(body, "/configOptions").collect();
+                return self.options_updated(name, Some(options));
+            }
             (Version::V1, Some("tool_call")) => true,
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
@@ -313,6 +317,16 @@ impl State {
             _ => return,
         };
         self.tool_call(said, name, body, created);
+    }
+
+    /// Remembers which options an update has; `None` when another list follows it.
+    fn options_updated(&mut self, session: &str, options: Option<BTreeSet<String>>) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            let count = |all: &Option<BTreeSet<String>>| all.as_ref().map_or(0, BTreeSet::len);
+            self.parts += count(&options);
+            let known = std::mem::replace(&mut session.updated_options, options);
+            self.parts -= count(&known);
+        }
     }
 
     /// In v2, the first report of an id announces the call.
@@ -438,10 +452,15 @@ impl State {
                     session.resumes = session.resumes.saturating_sub(resumed);
                     self.parts += session.learn(result);
                 }
+                self.options_updated(name, None);
                 let children = self.sessions.values_mut();
                 for child in children.filter(|it| it.parent.as_deref() == Some(name)) {
                     child.replays = child.replays.saturating_sub(1);
                 }
+            }
+            (Party::Client, "session/set_config_option") if result.is_some() => {
+                let name = asked.session.as_deref().unwrap_or_default();
+                self.options_updated(name, None);
             }
             (Party::Client, "session/list") => {
                 let sessions = result.and_then(|result| result.get("sessions")?.as_array());
@@ -506,6 +525,7 @@ impl State {
         if let Some(id) = result.and_then(|result| result.get("sessionId")?.as_str()) {
             let session = self.sessions.entry(id.to_owned()).or_default();
             self.parts += session.learn(result);
+            self.options_updated(id, None);
         }
     }
 

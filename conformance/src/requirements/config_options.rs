@@ -3,6 +3,7 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
+use super::option_lists::last_update;
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{
@@ -251,14 +252,25 @@ fn set_select(cx: &mut Cx) -> Outcome {
     must_be_set(conn, params)
 }
 
+fn is_on(option: &Value) -> bool {
+    option.get("currentValue") == Some(&json!(true))
+}
+
+/// A boolean option that may be set: one that bypasses permissions is not switched on, unless `all` options
+/// are allowed.
+fn boolean(state: &Value, all: bool) -> Option<&Value> {
+    let options = items(state, "/configOptions");
+    let mut booleans = options.filter(|option| text(option, "/type") == Some("boolean"));
+    booleans.find(|option| all || is_on(option) || !is_privileged(option))
+}
+
 fn set_boolean(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, state) = with_options(conn)?;
-    let mut options = items(&state, "/configOptions");
-    let Some(option) = options.find(|option| text(option, "/type") == Some("boolean")) else {
-        return skip("the agent has no boolean option");
+    let Some(option) = boolean(&state, conn.env.conditions.allow_privileged) else {
+        return skip("the agent has no boolean option that may be set");
     };
-    let value = option.get("currentValue") != Some(&json!(true));
+    let value = !is_on(option);
     let params = json!({
         "sessionId": session, "configId": id_of(option), "type": "boolean", "value": value,
     });
@@ -307,10 +319,15 @@ fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, _, params) = with_select(conn)?;
     let id = text(&params, "/configId").unwrap_or_default().to_owned();
-    let wanted = params.get("value").cloned();
+    let mut wanted = params.get("value").cloned();
     set(conn, params)?;
+    let mark = conn.mark();
     // Nothing obliges an agent to keep a session in which nothing was said.
     conn.prompt(&session, "hello")?;
+    // It may choose another value meanwhile, and reports it.
+    if let Some((_, update)) = last_update(conn, &session, "config_option_update", mark) {
+        wanted = value_of(update, &id).cloned().or(wanted);
+    }
     for (method, index, state) in conn.reopened(&session)? {
         match value_of(&state, &id) {
             None => {
@@ -329,4 +346,22 @@ fn kept(cx: &mut Cx) -> Outcome {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_bypasses_permissions_is_not_switched_on() {
+        let option = |id: &str, is_on: bool| json!({"configId": id, "type": "boolean", "currentValue": is_on});
+        let id = |state: &Value, all: bool| boolean(state, all).and_then(id_of).map(str::to_owned);
+        let state = json!({"configOptions": [option("yolo", false), option("brave", false)]});
+        assert_eq!(id(&state, false).as_deref(), Some("brave"));
+        assert_eq!(id(&state, true).as_deref(), Some("yolo"));
+        let state = json!({"configOptions": [option("yolo", true)]});
+        assert_eq!(id(&state, false).as_deref(), Some("yolo"));
+        let state = json!({"configOptions": [option("yolo", false)]});
+        assert_eq!(id(&state, false), None);
+    }
 }

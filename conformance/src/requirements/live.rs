@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::option_lists::{lists_more_than_one, modes_agree};
+use super::option_lists::{modes_agree, updates_all};
 use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{FindingKind, Party, Version};
 
@@ -25,7 +25,7 @@ const V1: &[(&str, Rule)] = &[
     ("session-load.replays", Rule::Messages(load_replays)),
     (
         "config-options.complete-update",
-        Rule::Messages(lists_more_than_one),
+        Rule::Messages(updates_all),
     ),
     ("config-options.modes-in-sync", Rule::Messages(modes_agree)),
 ];
@@ -42,7 +42,7 @@ const V2: &[(&str, Rule)] = &[
     ),
     (
         "config-options.complete-update",
-        Rule::Messages(lists_more_than_one),
+        Rule::Messages(updates_all),
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::option_lists::last_update;
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Cx, Outcome, inconclusive, is_privileged, skip};
@@ -125,9 +126,15 @@ pub(super) fn select(conn: &mut Conn, session: &str, mode: &str) -> Outcome {
 
 fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let (session, mode, _) = in_another_mode(conn)?;
+    let (session, mut mode, _) = in_another_mode(conn)?;
+    let mark = conn.mark();
     // Nothing obliges an agent to keep a session in which nothing was said.
     conn.prompt(&session, "hello")?;
+    // It may change to another mode meanwhile, and reports it.
+    let reported = last_update(conn, &session, "current_mode_update", mark);
+    if let Some(current) = reported.and_then(|(_, update)| text(update, "/currentModeId")) {
+        current.clone_into(&mut mode);
+    }
     for (method, index, state) in conn.reopened(&session)? {
         match text(&state, "/modes/currentModeId") {
             None => return skip(format!("the answer to {method} does not tell the mode")),
@@ -145,10 +152,8 @@ fn update_agrees(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, mode, mark) = in_another_mode(conn)?;
     conn.settle()?;
-    let updates = conn.recording().updates_of("current_mode_update");
-    let ours = updates.filter(|update| update.index >= mark && update.session == session);
-    let reported = ours.last();
-    match reported.map(|update| (update.index, text(update.body, "/currentModeId"))) {
+    let reported = last_update(conn, &session, "current_mode_update", mark);
+    match reported.map(|(index, update)| (index, text(update, "/currentModeId"))) {
         None => skip("the agent sends no current_mode_update when its mode is set"),
         Some((_, Some(current))) if current == mode => Ok(()),
         Some((index, current)) => {

@@ -9,6 +9,7 @@ use super::passive::{items, text, watch};
 use super::{Check, NamedCheck, modes};
 use crate::harness::{Conn, Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -39,7 +40,7 @@ fn listed(ids: &BTreeSet<&str>) -> String {
 }
 
 /// The last update of this kind of a session from a place on: its place and itself.
-fn last_update<'a>(
+pub(super) fn last_update<'a>(
     conn: &'a Conn,
     session: &str,
     kind: &'a str,
@@ -164,10 +165,18 @@ fn complete_update(cx: &mut Cx) -> Outcome {
     let value = value_of(&update, id).or_else(|| params.get("value"));
     let mut same = params.clone();
     same["value"] = value.cloned().unwrap_or_default();
-    let Ok(answer) = conn.call(SET, same)?.answer else {
+    let reply = conn.call(SET, same)?;
+    let Ok(answer) = reply.answer else {
         return Ok(());
     };
-    let (known, reported) = (names(&answer), names(&update));
+    // Options may have changed once more meanwhile.
+    let updates = conn.recording().updates_of("config_option_update");
+    let ours =
+        updates.filter(|it| (index..reply.index).contains(&it.index) && it.session == session);
+    let Some((index, update)) = ours.last().map(|it| (it.index, it.body)) else {
+        return Ok(());
+    };
+    let (known, reported) = (names(&answer), names(update));
     if !known.is_subset(&reported) {
         let reason = format!(
             "expected the options {} in the update, got {}",
@@ -179,20 +188,22 @@ fn complete_update(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-/// An update that lists one option at most, of a session that had more.
-pub(super) fn lists_more_than_one(view: &View<'_>) -> RuleResult {
-    let Some(update) = view.update_of("config_option_update") else {
+/// An option that an update lacks can be set, and is listed then. That an update has fewer options than
+/// there were says nothing: an option may depend on another.
+pub(super) fn updates_all(view: &View<'_>) -> RuleResult {
+    let Some((result, asked)) = view.result(Party::Client, SET).zip(view.asked) else {
         return Ok(0);
     };
-    let known = view.known(update.session);
-    let Some(first) = known.and_then(|session| session.options.as_ref()) else {
+    let session = asked.session.as_deref().and_then(|name| view.known(name));
+    let Some(updated) = session.and_then(|session| session.updated_options.as_ref()) else {
         return Ok(0);
     };
-    let reported = names(update.body);
-    if first.len() > 1 && reported.len() <= 1 {
+    let id = text(&asked.params, "/configId").unwrap_or_default();
+    if names(result).contains(id) && !updated.contains(id) {
+        let updated = updated.iter().map(String::as_str).collect();
         return violation(format!(
-            "expected all options in the update, got {}",
-            listed(&reported)
+            "expected {id}, which can be set, in the config_option_update before, got {}",
+            listed(&updated)
         ));
     }
     Ok(1)

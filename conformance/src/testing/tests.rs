@@ -85,6 +85,35 @@ fn a_broken_agent_panics_with_the_report() {
     }
 }
 
+/// Starts a command in a terminal and does not wait for it.
+struct Hasty;
+
+impl acp_server::Handler for Hasty {
+    type State = ();
+
+    async fn prompt(
+        &self,
+        _: &mut (),
+        turn: acp_server::Turn,
+    ) -> acp_server::HandlerResult<StopReason> {
+        drop(turn.terminal("server", []).await?);
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[test]
+fn a_turn_that_ends_before_it_is_cancelled_decides_nothing() {
+    let agent = || acp_server::Server::new(Hasty).connection(acp_server::Link::Stdio);
+    let test = AgentTest::new(agent).prompt("terminal", "Start the server.");
+    let report = test.only(["terminals.cancelled"]).run().unwrap();
+    let text = report::text(&report).unwrap();
+    assert_eq!(report.with(Outcome::Inconclusive).count(), 1, "{text}");
+    assert!(
+        text.contains("the turn ended before it was cancelled"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_test_that_decides_nothing_fails() {
     let said = panics(AgentTest::new(|| Careless).only(["plan"]));

@@ -48,6 +48,10 @@ pub(super) struct Player {
     pub(super) turns: HashMap<String, usize>,
     /// The turn that was begun last.
     pub(super) running: usize,
+    /// Whether the agent has asked something since the last cancellation.
+    was_asked: bool,
+    /// The place of the last cancellation; 0 if there was none.
+    pub(super) cancelled: usize,
     /// The place of the first message on the connection.
     start: usize,
     /// The place of the last line, if nothing was sent since.
@@ -149,10 +153,17 @@ impl Player {
             Step::Begin(step) => self.begun(conn, step),
             Step::Cancel(step) => {
                 let session = self.text(step)?;
-                conn.cancel(&session);
+                if std::mem::take(&mut self.was_asked) {
+                    // The answer may have been all that the turn waited for.
+                    conn.listen(conn.env.quiet);
+                }
+                self.cancelled = conn.cancel(&session);
                 Ok(())
             }
-            Step::Asked(step) => conn.asked(self.running, step).map(drop),
+            Step::Asked(step) => {
+                self.was_asked = true;
+                conn.asked(self.running, step).map(drop)
+            }
             Step::Ends(step) => self.ends(conn, step),
             Step::Call(step) => self.call(conn, step),
             Step::Notify(step) => {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::run::{Player, has_code};
 use super::verbs::{Begin, Content, Ending, Ends, Errors};
-use crate::harness::{Conn, Outcome};
+use crate::harness::{Conn, Outcome, inconclusive};
 use crate::pattern::matches;
 
 impl Player {
@@ -65,6 +65,10 @@ impl Player {
             return Ok(());
         }
         let turn = conn.finish(request)?;
+        let is_cancelled = ending.stop.is_some_and(|stop| stop == "cancelled");
+        if is_cancelled && turn.end < self.cancelled {
+            return inconclusive("the turn ended before it was cancelled");
+        }
         let stop = match turn.stop.as_str() {
             "" => "none",
             stop => stop,
