@@ -3,7 +3,7 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Conn, Consent, Cx, Outcome, Reply, Turn, inconclusive, skip};
+use crate::harness::{Conn, Consent, Cx, Outcome, Reply, Stop, Turn, inconclusive, skip};
 use crate::requirements::cancellation::must_be_cancelled;
 use crate::requirements::tool_calls::{Asking, asking, did_not_run};
 use crate::requirements::{Check, NamedCheck};
@@ -127,14 +127,19 @@ fn unanswered(cx: &mut Cx) -> Outcome {
 fn cancels_requests(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (asked, _) = left_open(conn)?;
-    conn.settle()?;
-    let id = conn.id_of(asked);
-    let mut cancelled = conn.recording().calls(Party::Agent, "$/cancel_request");
-    match cancelled.any(|(_, entry)| entry.params().get("requestId") == Some(&id)) {
-        true => Ok(()),
-        false => Err(conn.at(
+    let (id, limit) = (conn.id_of(asked), conn.env.timeout);
+    // It may come after the end of the turn.
+    let cancelled = conn.wait(asked, "a `$/cancel_request`", limit, |recording, index| {
+        let mut calls = recording.calls(Party::Agent, "$/cancel_request");
+        calls
+            .any(|(at, entry)| at == index && entry.params().get("requestId") == Some(&id))
+            .then_some(())
+    });
+    match cancelled {
+        Err(Stop::Fail(_)) if !conn.has_ended() => Err(conn.at(
             asked,
             "expected a `$/cancel_request` for this in the cancelled turn, got none",
         )),
+        other => other,
     }
 }
