@@ -102,7 +102,7 @@ pub(crate) async fn acquire(
         if is_own && unused {
             break;
         }
-        if is_valid == Some(true) {
+        if is_valid == Some(true) && !is_own {
             let last_seen = rows::milliseconds(row.try_get("age")?);
             let owner = SessionOwner::new(row.try_get("address")?, false, last_seen);
             return Err(StoreError::in_use_by(session, &owner).into());
