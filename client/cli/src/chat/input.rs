@@ -207,12 +207,12 @@ fn read(
                 match read_line(&mut editor, sign) {
                     Ok(Signal::Success(line)) => Input::Line(line),
                     Ok(Signal::CtrlC) => {
-                        typed_ahead();
+                        keep_raw_mode();
                         Input::Abandoned
                     }
                     Ok(Signal::CtrlD) => Input::End,
                     Ok(Signal::HostCommand(command)) => {
-                        typed_ahead();
+                        keep_raw_mode();
                         match command.as_str() {
                             host::NEXT_MODE => Input::NextMode,
                             host::OUTPUT => Input::Output,
@@ -251,8 +251,8 @@ fn read(
     }
 }
 
-/// The next line is read soon. What is typed until then must not be echoed, nor Enter become another key.
-fn typed_ahead() {
+/// Keeps the terminal in raw mode until the next line is read: keys until then are neither echoed nor changed.
+fn keep_raw_mode() {
     let _ = terminal::enable_raw_mode();
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn get(
 /// The only version of WebSocket that there is (RFC 6455).
 const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// A client of another version is told which one is understood.
+/// Adds the version of WebSocket to the refusal of a client of another version.
 fn refused(rejection: impl IntoResponse, headers: &HeaderMap) -> Response {
     let mut response = rejection.into_response();
     if headers.get(names::SEC_WEBSOCKET_VERSION) != Some(&WEBSOCKET_VERSION) {

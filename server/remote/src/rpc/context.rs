@@ -72,7 +72,7 @@ impl Context {
         context.ok_or_else(|| refusal(&HandlerError::internal("the call has no context")))
     }
 
-    /// Returns the caller, as other nodes are told of it.
+    /// Returns the caller as other nodes receive it.
     pub(super) fn caller(&self) -> Caller {
         Caller {
             is_logged_in: self.authenticated.load(Ordering::Acquire),
