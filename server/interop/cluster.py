@@ -1,8 +1,8 @@
 """Nodes of one database that are killed, stopped and ended while clients use them.
 
-Starts PostgreSQL in a temporary folder, three nodes of `acp-server serve`, and a load balancer that gives each request
-to another node. Clients are `acp run` and requests of REST at any node. Says what it has seen; ends with 1 at the first
-thing that is wrong.
+Starts PostgreSQL in a temporary folder, PgBouncer in transaction mode, three nodes of `acp-server serve`, and a load
+balancer that gives each request to another node. Clients are `acp run` and requests of REST at any node. Says what it
+has seen; ends with 1 at the first thing that is wrong.
 
 Usage: server/interop/cluster.py FOLDER-OF-BINARIES
 """
@@ -132,7 +132,7 @@ async def scenes(bin, folder, nodes, port):
 
 async def main():
     bin = Path(sys.argv[1]).resolve()
-    with started(NODES, bin, TAKEOVER) as (folder, nodes):
+    with started(NODES, bin, TAKEOVER, pooled=True) as (folder, nodes):
         port = free_port()
         balancer = asyncio.create_task(balance_requests(nodes, port))
         await scenes(bin, folder, nodes, port)

@@ -3,7 +3,7 @@
 After each round, an audit compares the database with what every client was sent: each event once and in order, each
 prompt with one turn and one end, batches without a gap, and no lease that commits after a later one.
 
-Usage: server/interop/failover.py FOLDER-OF-BINARIES [--rounds N] [--seed N] [--takeover SECONDS]
+Usage: server/interop/failover.py FOLDER-OF-BINARIES [--rounds N] [--seed N] [--takeover SECONDS] [--pooled]
 """
 
 import argparse
@@ -203,9 +203,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--takeover", type=int, default=3)
+    parser.add_argument("--pooled", action="store_true", help="with PgBouncer in transaction mode before the database")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    with started(NODES, options.binaries.resolve(), options.takeover, links=True) as (_, nodes):
+    with started(NODES, options.binaries.resolve(), options.takeover, links=True, pooled=options.pooled) as (_, nodes):
         psql(nodes[0].database, TRIGGER)
         problem = asyncio.run(rounds(nodes, options))
         if problem is not None:

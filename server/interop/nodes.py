@@ -55,9 +55,31 @@ class Database:
         command = [bin / "postgres", "-D", data, *(word for option in options for word in ("-c", option))]
         self.process = subprocess.Popen([*self.prefix, *command], stderr=subprocess.DEVNULL, cwd="/")
         wait_for(lambda: socket.create_connection(("127.0.0.1", self.port), 1).close(), "the database", 30)
+        self.entry, self.pooler = self.port, None
+
+    def pool(self):
+        """Has nodes enter through PgBouncer, which has few connections and gives them away after each transaction."""
+        self.entry = free_port()
+        settings = self.folder / "pooler.ini"
+        lines = ["[databases]", f"* = host=127.0.0.1 port={self.port} user=acp", "[pgbouncer]", "listen_addr = 127.0.0.1"]
+        lines += [f"listen_port = {self.entry}", "unix_socket_dir =", "auth_type = any", "pool_mode = transaction"]
+        lines += ["default_pool_size = 5", "max_client_conn = 200"]
+        settings.write_text("\n".join(lines))
+        program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        if program is None:
+            sys.exit("PgBouncer is not installed: no pgbouncer found")
+        self.pooler = subprocess.Popen([*self.prefix, program, settings], stderr=subprocess.DEVNULL, cwd="/")
+        wait_for(lambda: socket.create_connection(("127.0.0.1", self.entry), 1).close(), "the pooler", 30)
+
+    def end(self):
+        if self.pooler is not None:
+            self.pooler.kill()
+            self.pooler.wait()
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
 
     def url(self, port=None):
-        return f"postgres://acp@127.0.0.1:{port or self.port}/postgres"
+        return f"postgres://acp@127.0.0.1:{port or self.entry}/postgres"
 
     def owner(self, session, nodes):
         """Returns the node that has a session: after one has ended, any of the others may have taken it over."""
@@ -71,7 +93,7 @@ class Database:
 
 def psql(database, sql):
     """Returns the lines of a query's result."""
-    command = [binaries() / "psql", database.url(), "-qAtX", "-v", "ON_ERROR_STOP=1"]
+    command = [binaries() / "psql", database.url(database.port), "-qAtX", "-v", "ON_ERROR_STOP=1"]
     done = subprocess.run(command, input=f"SET search_path TO public;\n{sql};", capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"wrong: the database refused a query: {done.stderr}")
@@ -126,7 +148,7 @@ class Node:
         self.folder = folder / f"node-{number}"
         self.folder.mkdir(mode=0o700)
         self.port, self.listens = free_port(), free_port()
-        self.to_database = Link(database.port) if links else None
+        self.to_database = Link(database.entry) if links else None
         self.from_nodes = Link(self.listens) if links else None
         self.address = f"http://127.0.0.1:{self.from_nodes.port if links else self.listens}"
         for name, text in [("token", TOKEN), ("secret", "a-secret-of-all-nodes")]:
@@ -241,7 +263,7 @@ def check(condition, what, detail=""):
 
 
 @contextlib.contextmanager
-def started(count, bin, takeover, words=(), environment=None, links=False):
+def started(count, bin, takeover, words=(), environment=None, links=False, pooled=False):
     """Starts a database and nodes; shows the ends of the nodes' logs if the scenes end the program."""
     folder = Path(tempfile.mkdtemp())
     os.chmod(folder, 0o755)
@@ -253,8 +275,7 @@ def started(count, bin, takeover, words=(), environment=None, links=False):
             node.process.kill()
             node.process.wait()
         if database is not None:
-            database.process.send_signal(signal.SIGQUIT)
-            database.process.wait()
+            database.end()
         shutil.rmtree(folder, ignore_errors=True)
 
     def terminate(*_):
@@ -265,6 +286,8 @@ def started(count, bin, takeover, words=(), environment=None, links=False):
     signal.signal(signal.SIGTERM, terminate)
     try:
         database = Database(folder)
+        if pooled:
+            database.pool()
         for number in range(count):
             nodes.append(Node(number, folder, bin, database, takeover, words, environment, links))
         yield folder, nodes

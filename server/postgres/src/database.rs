@@ -31,6 +31,16 @@ pub(crate) struct Limits {
     pub(crate) statement: Duration,
 }
 
+/// Who gives the connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Via {
+    /// The database: limits hold for the connection.
+    Directly,
+    /// A pooler, which refuses parameters that a connection begins with and gives it to others
+    /// between transactions: limits hold for a transaction.
+    Pooler,
+}
+
 /// A pool of connections.
 #[derive(Debug)]
 pub(crate) struct Database {
@@ -39,6 +49,8 @@ pub(crate) struct Database {
     prefix: String,
     /// Host and database, for errors: without user and password.
     pub(crate) place: String,
+    /// Begins a transaction.
+    begin: String,
     /// How long a statement may take on the server.
     limit: Duration,
     /// How long the answer may take.
@@ -49,6 +61,7 @@ pub(crate) struct Database {
 impl Database {
     pub(crate) fn new(
         config: &Config,
+        via: Via,
         tls: MakeRustlsConnect,
         connections: usize,
         limits: Limits,
@@ -65,7 +78,20 @@ impl Database {
             recycling_method: RecyclingMethod::Fast,
         };
         let place = place(config);
-        let pool = Pool::builder(Manager::from_config(config.clone(), tls, manager))
+        let mut config = config.clone();
+        let mut begin = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
+        let milliseconds = limits.statement.as_millis();
+        for limit in ["statement_timeout", "idle_in_transaction_session_timeout"] {
+            match via {
+                Via::Directly => {
+                    let options = config.get_options().unwrap_or_default();
+                    let options = format!("-c {limit}={milliseconds} {options}");
+                    config.options(options);
+                }
+                Via::Pooler => begin += &format!("; SET LOCAL {limit} = {milliseconds}"),
+            }
+        }
+        let pool = Pool::builder(Manager::from_config(config, tls, manager))
             .max_size(connections)
             .wait_timeout(Some(limits.queue))
             .create_timeout(Some(limits.connect))
@@ -77,6 +103,7 @@ impl Database {
         })?;
         Ok(Self {
             pool,
+            begin,
             prefix: format!("\"{schema}\"."),
             place,
             limit: limits.statement,
@@ -112,6 +139,12 @@ impl Database {
         })
     }
 
+    /// Returns whether connections are refused for the parameters that they begin with.
+    pub(crate) async fn refuses_parameters(&self) -> bool {
+        let connected = self.connection().await;
+        connected.is_err_and(|failure| failure.is_of_parameters())
+    }
+
     /// Has one statement done, in a transaction of its own. `@` stands for the schema.
     pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
         let mut connection = self.connection().await?;
@@ -132,9 +165,7 @@ impl Database {
     /// Begins a transaction, in which each statement sees what was committed before it.
     pub(crate) async fn begin(&self) -> Result<Connection<'_>, Failure> {
         let mut connection = self.connection().await?;
-        connection
-            .execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            .await?;
+        connection.execute(&self.begin).await?;
         connection.is_clean = false;
         Ok(connection)
     }

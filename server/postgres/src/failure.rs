@@ -60,6 +60,14 @@ impl Failure {
         }
     }
 
+    /// Returns whether a pooler refused the parameters that a connection begins with.
+    pub(crate) fn is_of_parameters(&self) -> bool {
+        let Self::NotSent(PoolError::Backend(error)) = self else {
+            return false;
+        };
+        error.code() == Some(&SqlState::PROTOCOL_VIOLATION)
+    }
+
     /// Returns the unique constraint that a statement violated.
     pub(crate) fn constraint(&self) -> Option<&str> {
         let Self::Database(error) = self else {

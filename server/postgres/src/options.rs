@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_server::store::{SessionRecord, StoreError, StoreErrorKind};
 
-use crate::database::{Database, Limits};
+use crate::database::{Database, Limits, Via};
 use crate::node::{Identity, Timing};
 use crate::{PostgresStore, schema, tls};
 
@@ -20,7 +20,6 @@ pub struct PostgresOptions {
     pool_size: usize,
     limits: Limits,
     schema: String,
-    behind_pooler: bool,
     root_certificates: Option<PathBuf>,
     pub(crate) max_record_bytes: usize,
     steps: &'static [&'static str],
@@ -54,7 +53,6 @@ impl Default for PostgresOptions {
                 statement: Duration::from_secs(10),
             },
             schema: "public".to_owned(),
-            behind_pooler: false,
             root_certificates: None,
             max_record_bytes: SessionRecord::MAX_BYTES,
             steps: schema::STEPS,
@@ -158,18 +156,6 @@ impl PostgresOptions {
         self
     }
 
-    /// Declares a pooler before the database, such as PgBouncer in transaction mode (default: none).
-    ///
-    /// Connections then begin without parameters that such poolers refuse: the database does not
-    /// know [`statement_timeout`](Self::statement_timeout). Set it for the role (`ALTER ROLE … SET
-    /// statement_timeout`). Nothing else depends on it: the store uses no prepared statement and no
-    /// other state of a connection.
-    #[must_use]
-    pub fn behind_pooler(mut self, pooler: bool) -> Self {
-        self.behind_pooler = pooler;
-        self
-    }
-
     /// Sets a PEM file of the certificate authorities that may sign the server's certificate (default:
     /// those of the operating system).
     #[must_use]
@@ -227,17 +213,17 @@ impl PostgresOptions {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(self.limits.statement);
         }
-        if !self.behind_pooler {
-            let milliseconds = self.limits.statement.as_millis();
-            let given = config.get_options().unwrap_or_default();
-            config.options(format!(
-                "-c statement_timeout={milliseconds} \
-                 -c idle_in_transaction_session_timeout={milliseconds} {given}"
-            ));
-        }
         let tls = tls::connector(self.root_certificates.as_deref())?;
-        let open = |size| Database::new(&config, tls.clone(), size, self.limits, &self.schema);
-        let (database, control) = (open(self.pool_size)?, open(1)?);
+        let open =
+            |size, via| Database::new(&config, via, tls.clone(), size, self.limits, &self.schema);
+        let (mut control, mut via) = (open(1, Via::Directly)?, Via::Directly);
+        if control.refuses_parameters().await {
+            let place = &control.place;
+            tracing::warn!(%place, "a pooler has no limit for single statements; set statement_timeout for its role");
+            via = Via::Pooler;
+            control = open(1, via)?;
+        }
+        let database = open(self.pool_size, via)?;
         schema::migrate(&database, self.steps).await?;
         let identity = Identity::new(self.address.clone(), self.name.clone());
         PostgresStore::start(self, database, control, identity).await

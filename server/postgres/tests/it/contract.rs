@@ -1,10 +1,8 @@
 //! The contract of stores.
 
-use acp_server::store::StoreErrorKind;
 use acp_server_postgres::{PostgresOptions, PostgresStore};
 use acp_store_tests::contract::{check, check_instances, check_reopened};
 
-use crate::proxy::{Fault, Proxy};
 use crate::server::{self, options};
 
 #[tokio::test]
@@ -61,22 +59,28 @@ async fn invalid_options_are_refused() {
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
-/// Poolers refuse parameters that a connection begins with.
-#[tokio::test]
-async fn a_pooler_is_sent_no_parameters() {
+/// Three connections of the database, each of which is another one's after a transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_contract_holds_behind_a_pooler_in_transaction_mode() {
     let Some(server) = server::shared() else {
         return;
     };
-    let proxy = Proxy::start(server.socket()).await;
-    let parameter = "-c statement_timeout";
-    proxy.inject(parameter, Fault::CutRequest);
+    let Some(url) = server.pooler() else {
+        return;
+    };
     let options = options();
-    let error = options.open(&proxy.url()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
-    proxy.inject(parameter, Fault::CutRequest);
-    options
-        .behind_pooler(true)
-        .open(&proxy.url())
-        .await
-        .unwrap();
+    let schema = server::schema_of(&options);
+    check(async || {
+        server.emptied(&options).await.close().await.unwrap();
+        options.open(&url).await.unwrap()
+    })
+    .await;
+    server.emptied(&options).await.close().await.unwrap();
+    let (first, second) = (options.open(&url).await, options.open(&url).await);
+    check_instances(first.unwrap(), second.unwrap()).await;
+    let pooled = "SELECT count(*) FROM pg_stat_activity
+         WHERE application_name = 'acp-server' AND query LIKE '%' || $1 || '\".%'";
+    let row = server.client().await.query_one(pooled, &[&schema]).await;
+    let count: i64 = row.unwrap().get(0);
+    assert!((1..=3).contains(&count), "{count} connections");
 }

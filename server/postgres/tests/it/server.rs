@@ -49,12 +49,32 @@ stop() {
     kill -INT "$pid"
     wait "$pid"
 }
+# PgBouncer, with fewer connections than its clients.
+pooler() {
+    cat >"$dir/pooler.ini" <<EOF
+[databases]
+* = host=$dir port=$port user=acp
+[pgbouncer]
+listen_port = 6432
+unix_socket_dir = $dir
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 100
+EOF
+    PATH=$PATH:/usr/sbin pgbouncer "$dir/pooler.ini" </dev/null >>"$dir/log" 2>&1 &
+    pooler=$!
+    until [ -S "$dir/.s.PGSQL.6432" ] || ! kill -s 0 "$pooler" 2>/dev/null; do
+        sleep 0.05
+    done
+}
 start
 echo "$dir"
 while read -r command; do
     $command
     echo done
 done
+[ -z "$pooler" ] || kill -KILL "$pooler"
 kill -QUIT "$pid"
 wait "$pid"
 "#;
@@ -147,6 +167,18 @@ impl Server {
     /// Starts it again.
     pub(crate) fn start_again(&self) {
         self.shell.lock().unwrap().order("start");
+    }
+
+    /// Starts PgBouncer and returns its URL; `None`, with the reason on stderr, if it is not installed.
+    pub(crate) fn pooler(&self) -> Option<String> {
+        self.shell.lock().unwrap().order("pooler");
+        if self.folder.join(".s.PGSQL.6432").exists() {
+            return Some(format!("{} port=6432", self.url()));
+        }
+        let required = std::env::var_os("ACP_POSTGRES_REQUIRED").is_some();
+        assert!(!required, "PgBouncer has not started");
+        eprintln!("skipped: PgBouncer is not installed");
+        None
     }
 
     /// Returns the path of the socket.
