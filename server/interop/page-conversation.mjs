@@ -87,6 +87,30 @@ async function updates(page) {
   await idle(page);
   await shoot(page, "edit");
   step("a diff without what is unchanged, and a long output that is folded");
+
+  const place = async (kind, text) => {
+    const lines = edit.locator(`pre.diff span.${kind}`, { hasText: text }).locator("visible=true");
+    return Promise.all((await lines.all()).map((line) => line.boundingBox()));
+  };
+  const below = async () => {
+    const [[before], [after]] = [await place("removed", "line 30"), await place("added", "changed 30")];
+    assert.equal((await place("same", "line 29")).length, 1, "what is unchanged is there once");
+    assert.ok(after.y > before.y && after.x === before.x, "a line is below the one that it replaces");
+  };
+  await below();
+  const sides = edit.getByRole("button", { name: "Side by side" });
+  await sides.click();
+  const [[before], [after]] = [await place("removed", "line 30"), await place("added", "changed 30")];
+  assert.ok(after.y === before.y && after.x >= before.x + before.width, "a line is beside the one that it replaces");
+  const [left, right] = await place("same", "line 31");
+  assert.ok(left.y === right.y && left.y > after.y + after.height, "what follows is level on both sides");
+  await shoot(page, "sides");
+  await page.reload();
+  await idle(page);
+  await page.getByRole("button", { name: "Side by side", pressed: true }).first().waitFor();
+  await sides.click();
+  await below();
+  step("a diff side by side, until the user wants it otherwise");
 }
 
 async function history(browser, page, url, complaints) {

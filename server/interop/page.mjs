@@ -133,22 +133,22 @@ try {
     assert.equal(await victim.evaluate(() => document.activeElement.closest("button, input, select")), null, "no control takes the focus");
     await victim.keyboard.press("Enter");
     await victim.keyboard.press("Space");
-    assert.equal(await card.locator("button:enabled").count(), 3, "the question is still open");
+    assert.equal(await card.locator(".options button:enabled").count(), 3, "the question is still open");
     const text = await card.innerText();
     assert.doesNotMatch(await victim.locator("body").innerText(), /[\u0007\u200b\u202e]/, "nothing turns or hides text");
     for (const part of ["Read \u27e8U+202E\u27e9txt.exe", "execute", "/work/\u27e8U+202E\u27e9slaf", "rm -rf /\u27e8U+202E\u27e9", "if (a\u27e8U+202E\u27e9b) {\u27e8U+0007\u27e9"]) {
       assert.ok(text.includes(part), `${part} in ${text}`);
     }
-    const buttons = await card.locator("button").allInnerTexts();
+    const buttons = await card.locator(".options button").allInnerTexts();
     assert.deepEqual(buttons.map((name) => name.replace(/\s+/g, " ")), [
       "Reject allow once", "Deny\u27e8U+200B\u27e9 \u27e8U+202E\u27e9 allow always", "Allow reject once"]);
     assert.deepEqual(await card.locator("button.allow").count(), 2, "colours are those of the kind");
-    await card.locator("button").nth(2).click();
+    await card.locator(".options button").nth(2).click();
     await card.getByText("you chose: Allow (reject once)").waitFor();
     const long = victim.locator(".question", { hasText: "Permission: Write" });
     await long.getByText("it can only be rejected here").waitFor();
     assert.equal(await long.locator("button.allow:enabled").count(), 0, "what is not shown cannot be allowed");
-    await long.locator("button:enabled").click();
+    await long.locator(".options button:enabled").click();
     await long.getByText("you chose: Allow (reject once)").waitFor();
   } finally { await end(hostile.server, "SIGTERM"); }
   step("a hostile agent's question: no focus, no hidden characters, input and kinds shown, nothing allowed unread");

@@ -47,13 +47,46 @@ function hunks(lines) {
   return shown;
 }
 
+// Lines in groups of what is alike and of what has replaced what, each with a side before and one after. In
+// one column, the second copy of what is alike is not shown, see page.css.
+function groups(lines) {
+  const found = [];
+  for (const [kind, text] of lines) {
+    const type = kind === "same" || kind === "skipped" ? kind : "changed";
+    let group = found.at(-1);
+    // Behind an added line, a removed one begins another group.
+    if (group?.type !== type || (kind === "removed" && group.after.length)) found.push(group = { type, before: [], after: [] });
+    const element = () => make("span", { className: kind, textContent: SIGNS[kind] + text });
+    if (kind !== "added") group.before.push(element());
+    if (kind !== "removed") group.after.push(element());
+  }
+  const side = (className, lines) => make("div", { className }, ...lines);
+  return found.map(({ type, before, after }) => type === "skipped" ? side(type, before)
+    : make("div", { className: type }, side("before", before), side("after", after)));
+}
+
+// Whether diffs are shown side by side is the user's choice for all of them, and outlives the page.
+const SIDES = "diffs side by side";
+document.documentElement.classList.toggle("sides", localStorage.getItem(SIDES) === "true");
+
+function sidesButton() {
+  const areSides = () => document.documentElement.classList.contains("sides");
+  const show = (button) => { button.ariaPressed = String(areSides()); };
+  const button = make("button", { type: "button", className: "small sides", textContent: "Side by side" });
+  button.onclick = () => {
+    localStorage.setItem(SIDES, String(document.documentElement.classList.toggle("sides")));
+    document.querySelectorAll("button.sides").forEach(show);
+  };
+  show(button);
+  return button;
+}
+
 // A diff as an element. `view` bounds what is shown, see `View`.
 function diff(content, view, key) {
   const lines = hunks(diffLines(content.oldText ?? "", content.newText ?? ""));
   const count = (kind) => lines.filter(([its]) => its === kind).length;
-  const shown = view.lines(lines);
-  const body = pre("diff", ...shown.map(([kind, text]) => make("span", { className: kind, textContent: SIGNS[kind] + text })));
+  const body = [sidesButton(), pre("diff", ...groups(view.lines(lines)))];
   const summary = `${content.path} (+${count("added")} −${count("removed")})`;
-  return view.isQuestion ? make("div", {}, make("div", { className: "notice", textContent: summary }), body)
-    : fold(key, summary, lines.length <= 200, body);
+  return view.isQuestion ? make("div", {}, make("div", { className: "notice", textContent: summary }), ...body)
+    : fold(key, summary, lines.length <= 200, ...body);
 }
