@@ -244,18 +244,8 @@ impl Live {
             // Not by `listen`: notifications do not reach `rmcp`.
             let ended = self.peer.send_request(request).await;
             tracing::debug!(server, ?ended, "MCP server reports no more changes");
-            self.wire.subscribed.notify_one();
         }
         std::future::pending().await
-    }
-
-    /// Waits until the server has begun to report changes, up to `list_timeout`: a change after the first list is
-    /// not missed.
-    pub(crate) async fn subscribed(&self, options: &Options) {
-        if self.needs_subscription() {
-            // Without a subscription the tools are those of the first list.
-            let _ = timeout(options.list_timeout, self.wire.subscribed.notified()).await;
-        }
     }
 
     /// Lists the tools of the server, up to the limit.

@@ -196,13 +196,9 @@ async fn serve(
         return OpenError::is_final("is not connected");
     };
     let mut subscription = pin!(live.subscription(&entry.name));
-    let listing = async {
-        live.subscribed(options).await;
-        live.tools(&entry.name, options).await
-    };
     let tools = tokio::select! {
         biased;
-        tools = listing => tools,
+        tools = live.tools(&entry.name, options) => tools,
         reason = connection.ended() => Err(reason),
         never = &mut subscription => match never {},
     };

@@ -53,10 +53,8 @@ struct Reported {
 pub(crate) struct Wire {
     /// Cancelled when the connection has ended.
     pub(crate) ended: CancellationToken,
-    /// Notified when the server's list of tools has changed.
+    /// Notified when the server's list of tools may have changed.
     pub(crate) tools_changed: Notify,
-    /// Notified when the server has begun to report changes to a subscriber, or has refused it.
-    pub(crate) subscribed: Notify,
     /// Why this side has ended the connection.
     fault: Mutex<Option<String>>,
     reported: Mutex<Vec<Reported>>,
@@ -138,11 +136,10 @@ impl Wire {
                 if let JsonRpcMessage::Notification(notification) = message {
                     match notification.notification {
                         ServerNotification::ProgressNotification(it) => self.progress(it.params),
-                        ServerNotification::ToolListChangedNotification(_) => {
+                        // Changes before a subscription were not reported.
+                        ServerNotification::ToolListChangedNotification(_)
+                        | ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
                             self.tools_changed.notify_one();
-                        }
-                        ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
-                            self.subscribed.notify_one();
                         }
                         other => tracing::debug!(?other, "notification of an MCP server"),
                     }
