@@ -59,8 +59,8 @@ impl Talk<'_> {
         let shown = match command {
             Typed::Quit => return Ok(Next::Quit),
             Typed::Help => commands::help(settings, width, paint),
-            Typed::Undo => self.undo.undo_or_redo(true).await,
-            Typed::Redo => self.undo.undo_or_redo(false).await,
+            Typed::Undo => self.undo_or_redo(true).await,
+            Typed::Redo => self.undo_or_redo(false).await,
             Typed::Output(number) => self.view.output(&number, width),
             Typed::Copy => self.copy(),
             Typed::Edit(text) => {

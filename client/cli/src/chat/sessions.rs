@@ -271,14 +271,25 @@ impl Talk<'_> {
         format!("Session {}: {title}\n{unseen}", self.number)
     }
 
-    /// Takes in what happens in a session in the background. Returns the line that announces it.
-    pub(super) fn happens(&mut self, place: usize, happened: Happened) -> Option<String> {
+    /// Takes in what happens in a session in the background. Returns the lines that announce it. `runs`: whether
+    /// the session that is shown has a turn.
+    pub(super) async fn happens(
+        &mut self,
+        place: usize,
+        happened: Happened,
+        runs: bool,
+    ) -> Option<String> {
         let (open, width) = (self.others.get_mut(place)?, Screen::width());
-        let news = match happened {
-            Happened::Event(event) => open.take(event, width)?,
-            Happened::End(outcome) => open.end(outcome, width),
+        let (news, has_ended) = match happened {
+            Happened::Event(event) => (open.take(event, width)?, false),
+            Happened::End(outcome) => (open.end(outcome, width), true),
         };
-        Some(self.view.dim(&news))
+        let mut news = self.view.dim(&news);
+        if has_ended {
+            let runs = runs || self.running_elsewhere().is_some();
+            news += &self.between_turns(runs).await;
+        }
+        Some(news)
     }
 
     /// Returns whether `/switch` to this session leaves the running turn; says why not.
@@ -298,7 +309,6 @@ impl Talk<'_> {
     /// Changes to another session while the turn goes on. What was typed for later waits for it.
     pub(super) async fn leave(&mut self, mut turn: Running, number: usize) -> Result<(), Failure> {
         self.screen.end_live();
-        self.after_turn().await?;
         let mut others = self.others.iter();
         let Some(place) = others.position(|open| open.number == number) else {
             self.running = Some(turn);

@@ -320,7 +320,7 @@ impl<'a> Talk<'a> {
                     }
                 },
                 (place, next) = next_of(&mut self.others) => {
-                    if let Some(news) = self.happens(place, next) {
+                    if let Some(news) = self.happens(place, next, false).await {
                         shown += &news;
                         keyboard.show(&std::mem::take(&mut shown));
                         self.show_settings(keyboard);

@@ -12,10 +12,10 @@ prompt; first=$prompt; in_t 'First words.'
 "#;
 
 /// A chat whose second session runs a turn, in the first session.
-async fn left(agent: &str, later: &str) -> Terminal {
+async fn left(options: &[&str], agent: &str, later: &str) -> Terminal {
     let agent = script(&format!("{TWO}{agent}"));
-    let args = ["chat", "--session", "work", "--", "sh", "-c", &agent];
-    let mut terminal = Terminal::acp(&args);
+    let command = ["--session", "work", "--", "sh", "-c", &agent];
+    let mut terminal = Terminal::acp(&[&["chat"], options, &command].concat());
     terminal.shows("› ").await;
     terminal.types("/new\r");
     terminal.shows("A new session.").await;
@@ -48,7 +48,7 @@ async fn a_turn_goes_on_while_another_session_has_one() {
     let agent = r#"prompt; say 'An answer.\n'; in_t 'More words.'; end end_turn
         message; in_t "$(quoted)"; prompt=$first; end cancelled
         prompt; in_t "$(quoted)"; end end_turn; message"#;
-    let mut terminal = left(agent, "later\r").await;
+    let mut terminal = left(&[], agent, "later\r").await;
     terminal.types("hi\r");
     let shown = terminal.shows("An answer.").await;
     assert!(!shown.contains("More words."), "{shown}");
@@ -86,7 +86,7 @@ async fn a_question_in_the_background_waits() {
         prompt; in_t "$(quoted)"; end end_turn; message"#,
         gate.pass()
     );
-    let mut terminal = left(&ask, "").await;
+    let mut terminal = left(&[], &ask, "").await;
     let waits = acp(
         &terminal,
         &["prompt", "--session", "work", "--no-wait", "outside"],
@@ -107,4 +107,34 @@ async fn a_question_in_the_background_waits() {
     terminal.shows("'text':'outside'").await;
     terminal.shows(" s\r\n").await;
     leave(terminal).await;
+}
+
+/// What a turn changes while another session is shown is named and undone, as far as it has come.
+#[tokio::test]
+async fn a_turn_in_the_background_is_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let gate = Gate::new();
+    let agent = format!(
+        "prompt; printf 1 >first; say 'An answer.\\n'; end end_turn
+        {}; printf 2 >second; prompt=$first; end end_turn; message",
+        gate.pass()
+    );
+    let options = ["--undo", "always", "--cwd", dir.path().to_str().unwrap()];
+    let mut terminal = left(&options, &agent, "").await;
+    terminal.types("hi\r");
+    terminal.shows("An answer.").await;
+    terminal.shows("changed: first").await;
+    terminal.shows("› ").await;
+    gate.open();
+    terminal.shows("the turn of session 2 has ended").await;
+    terminal.shows("changed: second").await;
+    for (file, others) in [(&second, true), (&first, false)] {
+        terminal.types("/undo\r");
+        terminal.shows("Restored: ").await;
+        assert_eq!((file.exists(), first.exists()), (false, others));
+        terminal.shows("› ").await;
+    }
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
 }
