@@ -1,5 +1,6 @@
 //! Connects to the agent of a run or chat, with files, terminals and a permission handler.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +31,11 @@ const NOISE_SHOWN: u64 = 5;
 /// Fails when it is invalid.
 pub(super) fn directory(args: &SetupArgs) -> Result<PathBuf> {
     let cwd = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-    cwd.canonicalize().map_err(|error| Error::Directory {
+    let found = match cwd.canonicalize() {
+        Ok(path) if !path.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+        found => found,
+    };
+    found.map_err(|error: io::Error| Error::Directory {
         path: cwd.display().to_string(),
         reason: error.to_string(),
     })

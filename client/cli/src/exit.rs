@@ -142,9 +142,7 @@ pub(super) fn explained(error: &Error) -> Vec<String> {
 /// Returns the remedy for an error.
 fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::Spawn { .. } => {
-            "is the agent installed, and its command right? It stands after `--`"
-        }
+        Error::Spawn { .. } => "is the agent installed, and its command right?",
         Error::Sdk(acp_sdk::Error::Response { error, .. })
             if error.code == acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION =>
         {
@@ -156,7 +154,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         | Error::Sdk(acp_sdk::Error::Response { method, .. })
             if method == "initialize" =>
         {
-            "many agents need an argument to speak this protocol, such as `acp` or `--acp`"
+            "if the agent does not say what is wrong: many need an argument, such as `acp` or `--acp`"
         }
         Error::AuthenticationRequired { offered, .. } if offered.is_empty() => {
             "log in with the agent's own command"

@@ -53,7 +53,8 @@ impl Record {
         let Some(text) = text.map_err(|reason| failed(&reason))? else {
             return Ok(None);
         };
-        let record: Self = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+        let invalid = |error| failed(&format_args!("{error}. Remove it"));
+        let record: Self = serde_json::from_str(&text).map_err(invalid)?;
         let same = (&record.name, &record.agent, &record.directory)
             == (&self.name, &self.agent, &self.directory);
         match same {

@@ -34,6 +34,7 @@ impl Launch {
 
     pub(super) fn command(&self) -> AgentCommand {
         let command = AgentCommand::new(&self.program).args(&self.args);
+        let command = command.end_with_host();
         let removed = self.env_remove.iter();
         let command = removed.fold(command, AgentCommand::env_remove);
         let env = self.env.iter();

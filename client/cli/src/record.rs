@@ -77,7 +77,8 @@ async fn begin(
     let command = args.agent.launch().and_then(|launch| launch.prepared());
     let command = command.map_err(|message| (Code::Usage, message))?;
     let recording = recording(&args.file, args.verbatim).map_err(|error| {
-        let message = format!("{error}. Choose the name of a file that does not exist");
+        let message =
+            format!("{error}. Choose the name of a file that does not exist, or a directory");
         (Code::Usage, message)
     })?;
     let notes = Notes::new();

@@ -1,7 +1,7 @@
 //! A page that shows the messages between the parts of a chain.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +13,12 @@ use std::time::{Duration, Instant};
 use acp_sdk::MessageTransport;
 use bytes::Bytes;
 use serde_json::json;
+
+/// What the file begins with.
+const PAGE: &[u8] = include_bytes!("trace.html");
+
+/// Bytes of [`PAGE`] up to the end of its title, by which an earlier trace is known.
+const BEGINNING: usize = 125;
 
 /// Messages that wait to be written. More are counted, and left out.
 const QUEUE: usize = 1 << 10;
@@ -42,23 +48,22 @@ struct Entry {
 }
 
 impl Trace {
-    /// Creates the file, in place of an earlier one.
+    /// Creates the file, in place of an earlier trace.
     ///
     /// # Errors
     ///
-    /// Fails if it cannot be created.
+    /// Fails if it cannot be created, or is no trace.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let mut options = File::options();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        if is_trace(path)? {
+            std::fs::remove_file(path)?;
         }
         let mut file = options.open(path)?;
-        file.write_all(include_bytes!("trace.html"))?;
+        file.write_all(PAGE)?;
         let (entries, queue) = sync_channel(QUEUE);
         let left_out = Arc::new(AtomicU64::new(0));
         let counter = left_out.clone();
@@ -98,6 +103,21 @@ impl Trace {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns whether there is an earlier trace, of any version.
+fn is_trace(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(BEGINNING as u64).read_to_end(&mut start)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if !start.is_empty() && !PAGE.starts_with(&start) {
+        let message = "the file exists and is no trace. Remove it, or choose another name";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    Ok(true)
 }
 
 fn write_entries(queue: &Receiver<Entry>, mut file: File, left_out: &AtomicU64) {

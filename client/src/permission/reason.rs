@@ -22,6 +22,9 @@ pub enum Reason {
     /// The user selected an "always" option, and a rule was added: to this file, or to the session
     /// if `None`.
     Remembered(Option<PathBuf>),
+    /// The user selected an "always" option, and a rule was added to the session only: the file could not
+    /// be changed, for this reason.
+    NotInFile(String),
     /// The user selected an "always" option, but no rule could be added.
     NotRemembered(String),
     /// Rejected without a decision: nobody answered within this time, and the request belongs to no
@@ -40,7 +43,7 @@ impl Reason {
     pub(crate) fn is_person(reason: Option<&Self>, is_asked: bool) -> bool {
         match reason {
             None | Some(Self::Unclear(_)) => is_asked,
-            Some(Self::Remembered(_) | Self::NotRemembered(_)) => true,
+            Some(Self::Remembered(_) | Self::NotInFile(_) | Self::NotRemembered(_)) => true,
             Some(_) => false,
         }
     }
@@ -94,6 +97,7 @@ impl fmt::Display for Reason {
             }
             Self::Remembered(Some(path)) => write!(f, "remembered in {}", path.display()),
             Self::Remembered(None) => f.write_str("remembered for this session"),
+            Self::NotInFile(why) => write!(f, "remembered for this session only: {why}"),
             Self::NotRemembered(why) => write!(f, "not remembered: {why}"),
             Self::NotAnswered(limit) => write!(
                 f,

@@ -343,7 +343,10 @@ pub fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String
     if let Some(cwd) = cwd
         && !cwd.is_dir()
     {
-        return format!("there is no directory {}", cwd.display());
+        return match cwd.exists() {
+            true => format!("its working directory {} is no directory", cwd.display()),
+            false => format!("its working directory {} does not exist", cwd.display()),
+        };
     }
     // A relative path is resolved in the working directory of the command.
     let at = cwd.map_or_else(|| path.to_owned(), |cwd| cwd.join(path));

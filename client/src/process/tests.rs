@@ -48,7 +48,7 @@ async fn a_command_that_cannot_start_says_why() {
     );
     assert_eq!(
         spawn_error(AgentCommand::new("sh").current_dir("/no/such/directory")),
-        "cannot start the agent `sh`: there is no directory /no/such/directory"
+        "cannot start the agent `sh`: its working directory /no/such/directory does not exist"
     );
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent");

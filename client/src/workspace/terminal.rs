@@ -250,6 +250,7 @@ impl Terminal {
         let mark = Mark::new();
         mark.put(&mut command);
         let (group, _) = Group::spawn(&mut command, sandbox).map_err(|error| cannot(&error))?;
+        group.end_with_host();
         // The command holds our write ends of the output; it ends when all of them are closed.
         drop(command);
 

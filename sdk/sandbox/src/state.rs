@@ -48,6 +48,8 @@ const KNOWN: &[Known] = &[
     known("copilot", None, &[".copilot"], None),
     known("kimi", None, &[".kimi"], None),
     known("vibe", Some("VIBE_HOME"), &[".vibe"], None),
+    known("acp-agent", None, &[], Some("acp-agent")),
+    known("acp-server", None, &[], Some("acp-server")),
     // Programs that fetch an agent and start it.
     known("npx", Some("npm_config_cache"), &[".npm"], None),
     known("bunx", Some("BUN_INSTALL"), &[".bun"], None),
@@ -125,7 +127,7 @@ fn words_of(argument: &OsStr) -> Vec<String> {
         }
     };
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words.map(str::to_owned).collect()
+    words.chain([&*name]).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

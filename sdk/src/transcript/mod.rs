@@ -19,6 +19,7 @@ mod queue;
 mod rules;
 mod writer;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -91,7 +92,8 @@ impl Transcript {
         }
     }
 
-    /// Creates a transcript in a new file with access for this user only.
+    /// Creates a transcript in a new file with access for this user only. In a directory its name is of the time
+    /// and the process: `acp-1795000000-4711.jsonl`.
     ///
     /// # Errors
     ///
@@ -101,8 +103,13 @@ impl Transcript {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let path = path.as_ref();
-        let file = options.open(path).map_err(|error| {
+        let mut path = Cow::Borrowed(path.as_ref());
+        if path.is_dir() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let seconds = now.unwrap_or_default().as_secs();
+            path = Cow::Owned(path.join(format!("acp-{seconds}-{}.jsonl", std::process::id())));
+        }
+        let file = options.open(&path).map_err(|error| {
             Error::io(format!("create the transcript `{}`", path.display()), error)
         });
         Ok(Self::new(file?))

@@ -17,7 +17,7 @@ pub struct KeepArgs {
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub keep_events: Option<Duration>,
     /// Deletes the sessions with the oldest activity while there are more
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub keep_sessions: Option<u64>,
     /// Deletes the sessions with the oldest activity while the store is larger, such as 500M or 20G
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -63,8 +63,10 @@ impl fmt::Display for KeepArgs {
 
 /// Reads a time such as `30d`.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
-    let age = acp_sdk::text::age(text);
-    age.ok_or_else(|| format!("expected a number with s, m, h, d or w, such as 30d, got {text:?}"))
+    let age = acp_sdk::text::age(text).filter(|age| !age.is_zero());
+    age.ok_or_else(|| {
+        format!("expected a number above 0 with s, m, h, d or w, such as 30d, got {text:?}")
+    })
 }
 
 /// Reads a number of bytes such as `500M`.
@@ -80,8 +82,9 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number = text[..text.len() - unit.len()].parse::<u64>().ok();
     let bytes = number.and_then(|number| number.checked_mul(factor));
-    bytes.filter(|_| factor > 0).ok_or_else(|| {
-        format!("expected bytes, or a number with K, M, G or T, such as 500M, got {text:?}")
+    // Without a limit, the option is left out.
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        format!("expected bytes above 0, or a number with K, M, G or T, such as 500M, got {text:?}")
     })
 }
 
@@ -92,7 +95,7 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         assert_eq!((size("12"), size("500M")), (Ok(12), Ok(500 << 20)));
-        for wrong in ["", "M", "1X", "-1", "1.5G", "99999999T"] {
+        for wrong in ["", "0", "0G", "M", "1X", "-1", "1.5G", "99999999T"] {
             assert!(size(wrong).is_err(), "{wrong:?}");
         }
     }

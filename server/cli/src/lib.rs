@@ -173,6 +173,11 @@ async fn manage(sessions: Sessions) -> Result<(), Failure> {
     let store = &*sessions.store.open(store::StoreUse::default()).await?;
     match sessions.command {
         SessionsCommand::List { cwd, usage, json } => {
+            // Sessions have absolute directories, perhaps of another machine.
+            let cwd = cwd.map(|cwd| match std::fs::canonicalize(&cwd) {
+                Ok(path) => path.to_string_lossy().into_owned(),
+                Err(_) => cwd,
+            });
             let what = sessions::Listed { cwd, usage };
             sessions::list(store, what, format(json), output).await?;
         }

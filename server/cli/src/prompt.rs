@@ -35,7 +35,7 @@ const PROMPT_BYTES: u64 = 16 << 20;
 #[command(after_help = "\
 Without --session a session is created; its id is written to standard error. A lost connection is
 opened again, for 10 s, and the prompt runs once all the same, also when a server with a store on
-the disk is started again meanwhile. A question of the agent is named on standard error; answer it
+the disk is started again meanwhile. Ctrl-C ends the command; the turn goes on. A question of the agent is named on standard error; answer it
 on the page of the server, by a client, or by POST /tool/approve.
 
 Exit codes: 0 when the turn ended by itself, 1 when it failed, was cancelled or refused, or the
@@ -101,9 +101,12 @@ impl Prompt {
             [text] if text == "-" => {
                 let mut text = String::new();
                 std::io::stdin()
-                    .take(PROMPT_BYTES)
+                    .take(PROMPT_BYTES + 1)
                     .read_to_string(&mut text)
                     .map_err(|error| format!("cannot read the prompt: {error}"))?;
+                if text.len() as u64 > PROMPT_BYTES {
+                    return usage(format!("the prompt is longer than {PROMPT_BYTES} bytes"));
+                }
                 text
             }
             words => words.join(" "),

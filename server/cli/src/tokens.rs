@@ -19,7 +19,7 @@ const ABOUT_TOKENS: &str = r#"The file has hashes of the tokens only. A server t
 --tokens FILE`) takes changes into use within a second: what was opened with a
 token that is revoked or expires ends then.
 
-  acp-server tokens add dashboard --read-only --expires 90d > dashboard.token
+  (umask 077; acp-server tokens add dashboard --read-only --expires 90d > dashboard.token)
 
 Exit codes: 0, 1 when the file cannot be used, a name is taken or unknown, 2
 for wrong usage."#;
@@ -88,6 +88,11 @@ impl TokensFile {
     }
 }
 
+/// Returns the end of the years of four digits, in which times are written.
+fn end_of_time() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
+}
+
 /// Adds, lists or revokes tokens.
 pub(super) fn manage(args: Tokens, output: &mut impl Write) -> Result<(), Failure> {
     let file = args.file.file()?;
@@ -104,9 +109,9 @@ pub(super) fn manage(args: Tokens, output: &mut impl Write) -> Result<(), Failur
                 None => Access::Full,
             };
             let now = SystemTime::now();
-            let expires = match expires.map(|after| now.checked_add(after)) {
+            let after = |after| now.checked_add(after).filter(|at| *at < end_of_time());
+            let expires = match expires.map(after) {
                 Some(None) => return usage("--expires: the time is too far in the future"),
-                Some(Some(at)) if at <= now => return usage("--expires: the time is over at once"),
                 expires => expires.flatten(),
             };
             let token = match file.add(&name, access, expires) {

@@ -80,7 +80,7 @@ pub(crate) async fn agents(args: &AgentsArgs, results: &mut Results) -> Result<C
         let found = args.names.iter().map(|name| agents.find(name));
         found.collect::<Result<_, _>>().map_err(Failure::usage)?
     };
-    if listed.is_empty() {
+    if listed.is_empty() && agents.problems.is_empty() {
         say("no agent is configured; `acp agents --help` names the files").await;
     }
     let mut rows: Vec<Row> = listed.iter().map(|entry| row(entry)).collect();
@@ -97,7 +97,8 @@ pub(crate) async fn agents(args: &AgentsArgs, results: &mut Results) -> Result<C
             }
         }
     }
-    let all_ready = rows.iter().all(|row| row.status == Status::Ready);
+    let all_ready =
+        agents.problems.is_empty() && rows.iter().all(|row| row.status == Status::Ready);
     Ok(if args.check && !all_ready {
         Code::NoAgent
     } else {

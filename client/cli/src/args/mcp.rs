@@ -39,7 +39,7 @@ pub(crate) struct McpArgs {
     #[arg(long, conflicts_with = "deny_all")]
     pub(crate) approve_all: bool,
 
-    /// Reject everything, reading included
+    /// Reject all that the agent asks for or has acp do, reading included
     #[arg(long)]
     pub(crate) deny_all: bool,
 

@@ -7,7 +7,7 @@ use super::agent::AgentArgs;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = RECORD_USAGE, after_long_help = RECORD_HELP)]
 pub(crate) struct RecordArgs {
-    /// The transcript to write; the file must not exist
+    /// The transcript to write, which must not exist, or a directory for a new one of each run
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -28,7 +28,7 @@ Use:
   Configure this command in the editor in place of the agent, for example
   in Zed:
     { \"agent_servers\": { \"Recorded\": { \"command\": \"acp\",
-      \"args\": [\"record\", \"/tmp/acp.jsonl\", \"--\", \"opencode\", \"acp\"] } } }
+      \"args\": [\"record\", \"/tmp\", \"--\", \"opencode\", \"acp\"] } } }
   Bytes are forwarded unchanged between editor and agent. The agent's standard
   error is forwarded too: unchanged to a pipe or file, to a terminal without
   what would control it.

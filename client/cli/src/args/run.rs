@@ -106,7 +106,7 @@ pub(crate) struct PermissionArgs {
     #[arg(long)]
     pub(crate) approve_reads: bool,
 
-    /// Reject everything, reading included
+    /// Reject all that the agent asks for or has acp do, reading included
     #[arg(long)]
     pub(crate) deny_all: bool,
 }
@@ -271,7 +271,7 @@ Examples:
 
 pub(super) fn words(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("the prompt is empty".to_owned()),
+        "" => Err("it is empty".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }

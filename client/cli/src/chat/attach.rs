@@ -12,21 +12,39 @@ use crate::attachments::{Attached, NOT_AN_IMAGE, attach, image_block};
 /// Maximum number of files that a prompt attaches.
 const MOST_ATTACHED: usize = 20;
 
-/// Returns the paths after `@` that exist, each once, without the punctuation behind them.
-fn mentioned(prompt: &str, cwd: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for word in prompt.split_whitespace() {
-        let Some(path) = word.strip_prefix('@').filter(|path| !path.is_empty()) else {
+/// Returns the paths after `@` that exist, each once, without the punctuation behind them, and those that look like
+/// files and do not exist. A path with blanks stands in quotes: `@"my file"`.
+fn mentioned<'a>(prompt: &'a str, cwd: &Path) -> (Vec<PathBuf>, Vec<&'a str>) {
+    let (mut found, mut missing, mut end) = (Vec::new(), Vec::new(), 0);
+    for (at, sign) in prompt.match_indices('@') {
+        let before = prompt[..at].chars().next_back();
+        if at < end || before.is_some_and(|before| !before.is_whitespace()) {
             continue;
+        }
+        let named = &prompt[at + sign.len()..];
+        let quoted = named
+            .strip_prefix('"')
+            .and_then(|named| named.split_once('"'));
+        let word = named.split(char::is_whitespace).next().unwrap_or_default();
+        let path = quoted.map_or(word, |(path, _)| path);
+        end = at + sign.len() + path.len() + quoted.map_or(0, |_| 2);
+        let plain = match quoted {
+            Some(_) => path,
+            None => path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']),
         };
-        let plain = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']);
+        if path.is_empty() {
+            continue;
+        }
         let paths = [path, plain].map(|path| cwd.join(path));
-        let existing = paths.into_iter().find(|path| path.exists());
-        if let Some(path) = existing.filter(|path| !found.contains(path)) {
-            found.push(path);
+        match paths.into_iter().find(|path| path.exists()) {
+            Some(path) if found.contains(&path) => {}
+            Some(path) => found.push(path),
+            // Others may be names of people.
+            None if quoted.is_some() || plain.contains(['.', '/']) => missing.push(plain),
+            None => {}
         }
     }
-    found
+    (found, missing)
 }
 
 /// Returns the blocks of a prompt that names files in the directory, and the lines about all that it names.
@@ -38,7 +56,7 @@ fn blocks(
     local: bool,
 ) -> (Vec<ContentBlock>, Vec<String>) {
     let (mut blocks, mut attached, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    let paths = mentioned(prompt, cwd);
+    let (paths, missing) = mentioned(prompt, cwd);
     if paths.len() > MOST_ATTACHED {
         lines.push(format!("only the first {MOST_ATTACHED} files are attached"));
     }
@@ -62,6 +80,8 @@ fn blocks(
             Err(reason) => lines.push(format!("{reason}; the agent receives its name only")),
         }
     }
+    let missing = missing.iter().take(MOST_ATTACHED);
+    lines.extend(missing.map(|path| format!("{path} does not exist, and is not attached")));
     if !attached.is_empty() {
         lines.insert(0, format!("attached: {}", attached.join(", ")));
     }
@@ -161,6 +181,15 @@ mod tests {
         let (kinds, lines) = sent(prompt, &all, true);
         assert_eq!(kinds, ["resource", "resource"]);
         assert_eq!(lines, "attached: a.rs (contents), b. (contents)");
+        std::fs::write(dir.path().join("a b"), "x").unwrap();
+        let (kinds, lines) = sent("@\"a b\", @\"a b\" @a b @a.rs\" @\"no", &all, true);
+        assert_eq!(kinds, ["resource", "resource"]);
+        assert_eq!(lines, "attached: a b (contents), a.rs (contents)");
+        let (kinds, lines) = sent("@a.tx, @\"a c\" @someone", &all, true);
+        assert!(kinds.is_empty());
+        let expected =
+            ["a.tx", "a c"].map(|path| format!("{path} does not exist, and is not attached"));
+        assert_eq!(lines, expected.join("\n"));
         let (kinds, lines) = sent("@/etc/passwd @../../etc/passwd @link", &all, true);
         assert!(kinds.is_empty(), "{lines}");
         assert!(

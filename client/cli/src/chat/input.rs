@@ -205,7 +205,11 @@ fn read(
                     editor.run_edit_commands(&[EditCommand::InsertString(prefill)]);
                 }
                 match read_line(&mut editor, sign) {
-                    Ok(Signal::Success(line)) => Input::Line(line),
+                    Ok(Signal::Success(line)) => {
+                        // The process may be killed. What cannot be written stays in memory.
+                        let _ = editor.sync_history();
+                        Input::Line(line)
+                    }
                     Ok(Signal::CtrlC) => {
                         keep_raw_mode();
                         Input::Abandoned

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use acp_sdk::v1::{ContentBlock, SessionId};
 use tokio::sync::mpsc;
@@ -28,6 +29,9 @@ use crate::opening_failure::OpeningFailure;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
 use acp_client::{Error, Events};
+
+/// Time in which a second Ctrl-C ends `acp`.
+const TWICE: Duration = Duration::from_secs(3);
 
 /// A session and its agent.
 pub(super) struct Talk<'a> {
@@ -179,7 +183,7 @@ impl<'a> Talk<'a> {
         mut questions: mpsc::Receiver<Asked>,
         stop: &Stop,
     ) -> Result<(), Failure> {
-        let mut abandoned = 0;
+        let mut abandoned: Option<Instant> = None;
         loop {
             if let Some(running) = self.running.take() {
                 self.before_turn().await?;
@@ -211,8 +215,9 @@ impl<'a> Talk<'a> {
             let line = match line {
                 Input::Line(line) => line,
                 Input::Abandoned => {
-                    abandoned += 1;
-                    if abandoned > 1 {
+                    let last = abandoned.replace(Instant::now());
+                    // Later it clears another line.
+                    if last.is_some_and(|last| last.elapsed() < TWICE) {
                         interrupt(stop);
                         return Ok(());
                     }
@@ -248,7 +253,7 @@ impl<'a> Talk<'a> {
                 }
                 Input::Key(_) | Input::Paste(_) | Input::Edited(_) => continue,
             };
-            abandoned = 0;
+            abandoned = None;
             self.view.begin();
             let settings = self.session.settings();
             match Typed::parse(&line, &settings) {

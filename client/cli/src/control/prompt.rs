@@ -21,7 +21,7 @@ pub(in super::super) async fn prompt(
     let text = match &*args.prompt {
         "-" => stdin::prompt(LONGEST_PROMPT)
             .await
-            .map_err(Failure::failed)?,
+            .map_err(Failure::usage)?,
         text => text.to_owned(),
     };
     let Live { path, .. } = one(&args.named).await?;

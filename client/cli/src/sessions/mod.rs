@@ -26,6 +26,9 @@ use acp_sdk::text::one_line;
 /// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 80;
 
+/// Maximum number of sessions among which one is looked for.
+const MOST_LISTED: usize = 10_000;
+
 /// Runs a command about sessions.
 pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Result<Code, Failure> {
     match &args.command {
@@ -60,6 +63,9 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
                 }
             };
             let client = open::client(&named.agent, open::builder(), convert::identity).await?;
+            if kept.is_none() {
+                must_exist(&client, &named).await?;
+            }
             client.delete_session(named.id.as_str()).await?;
             client.shutdown().await;
             kept.map_or(Ok(()), Kept::forget).map_err(Failure::failed)?;
@@ -69,6 +75,28 @@ pub(super) async fn sessions(args: &SessionsArgs, results: &mut Results) -> Resu
         }
     }
     Ok(Code::EndTurn)
+}
+
+/// Fails if the agent lists its sessions, and not this one: agents ignore a deletion of what they do not have.
+async fn must_exist(client: &Client, session: &SessionArgs) -> Result<(), Failure> {
+    let capabilities = &client.agent_info().agent_capabilities;
+    if capabilities.session_capabilities.list.is_none() {
+        return Ok(());
+    }
+    let mut sessions = client.sessions(None)?;
+    let mut listed = 0;
+    while let Some(found) = sessions.next().await? {
+        listed += 1;
+        if found.session_id.as_str() == session.id || listed == MOST_LISTED {
+            return Ok(());
+        }
+    }
+    let (id, directory) = (&session.id, named_directory(session));
+    let message = format!(
+        "there is no session {id:?}: neither an id that this agent lists, nor a name that was used with this \
+         agent in {directory}"
+    );
+    Err(Failure::failed(message))
 }
 
 /// Returns the session with a name; without such a name, the session with this id.

@@ -223,7 +223,12 @@ async fn a_name_stands_for_its_session_in_other_commands() {
         Some(0)
     );
     let elsewhere = ["sessions", "delete", "--cwd", "/", "keeper", "fix it"];
-    assert_eq!(home.acp(&elsewhere).await.code, Some(1));
+    let unknown = home.acp(&elsewhere).await;
+    assert_eq!(unknown.code, Some(1));
+    assert!(
+        unknown.stderr.contains("there is no session \"fix it\""),
+        "{unknown:?}"
+    );
     let deleted = home.acp(&["sessions", "delete", "keeper", "fix it"]).await;
     assert_eq!(deleted.code, Some(0), "{deleted:?}");
     let gone = home.acp(&["sessions", "delete", "keeper", "fix it"]).await;

@@ -165,7 +165,7 @@ async fn sessions_are_copied_and_deleted() {
         ended.stderr
     );
     let agent = format!(
-        "{LISTS}answer '{{}}'; case $line in *'\"method\":\"session/delete\"'*'\"sessionId\":\"t\"'*) echo deleted >&2; esac; message"
+        "{LISTS}lists; answer '{{}}'; case $line in *'\"method\":\"session/delete\"'*'\"sessionId\":\"t\"'*) echo deleted >&2; esac; message"
     );
     let ended = sessions(&["delete", "t"], &agent).await;
     assert_eq!(

@@ -6,7 +6,7 @@ use acp_sdk::Transcript;
 
 use crate::{Proxy, Side};
 
-/// Creates a proxy that writes a transcript of all messages to a new file, as `acp record` does. Texts are
+/// Creates a proxy that writes a transcript of all messages to a new file, or to one in a directory, as `acp record` does. Texts are
 /// masked, unless it is `verbatim`.
 ///
 /// # Errors

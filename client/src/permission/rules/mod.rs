@@ -300,7 +300,7 @@ impl Rules {
             Ok(Err(error)) => {
                 // The answer is valid without a rule in the file.
                 self.memory.add(&question.request.session_id, rule);
-                Reason::NotRemembered(error.to_string())
+                Reason::NotInFile(error.to_string())
             }
             Err(error) => Reason::NotRemembered(error.to_string()),
         })

@@ -131,9 +131,15 @@ fn filter(text: &str) -> Result<Targets, String> {
         let ours = ["acp_client", "acp_sdk", "acp_server"].map(|target| (target, level));
         return Ok(Targets::new().with_default(others).with_targets(ours));
     }
-    Targets::from_str(text).map_err(|error| {
-        format!("{error}; expected a level, or levels of parts such as `warn,acp_server=debug`")
-    })
+    let expected = "expected a level, or levels of parts such as `warn,acp_server=debug`";
+    // Such a word is a part without a level, whose name nobody knows.
+    let mut words = text.split(',').map(str::trim);
+    if let Some(word) =
+        words.find(|word| !word.contains('=') && LevelFilter::from_str(word).is_err())
+    {
+        return Err(format!("`{word}` is no level; {expected}"));
+    }
+    Targets::from_str(text).map_err(|error| format!("{error}; {expected}"))
 }
 
 #[cfg(test)]
@@ -154,6 +160,8 @@ mod tests {
         let parts = filter("warn,acp_server::agent=off").unwrap();
         assert!(!parts.would_enable("acp_server::agent", &Level::ERROR));
         assert!(parts.would_enable("acp_server::store", &Level::WARN));
-        assert!(filter("a=loud").is_err());
+        for wrong in ["a=loud", "warning", "inf", "warn,acp_server"] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -22,6 +22,15 @@ pub(super) struct Site {
     client: Client,
 }
 
+/// Returns the address without the path of the endpoint for clients, which the log of a server names.
+fn without_endpoint(mut url: Url) -> Url {
+    let path = url.path().trim_end_matches('/').to_owned();
+    if let Some(before) = path.strip_suffix("/acp") {
+        url.set_path(before);
+    }
+    url
+}
+
 impl Site {
     /// Finds the server that the arguments mean.
     ///
@@ -30,7 +39,7 @@ impl Site {
     /// Wrong usage: none runs, several do, or the token would be sent without TLS.
     pub(super) fn find(args: &Prompt) -> Result<Self, Failure> {
         let (url, found) = match &args.url {
-            Some(url) => (url.clone(), None),
+            Some(url) => (without_endpoint(url.clone()), None),
             None => {
                 let found = only(args.port)?;
                 (address(&found)?, Some(found))

@@ -33,10 +33,7 @@ async fn a_file_that_cannot_be_added_to_stays_as_it_is() {
     let rules = Rules::read(&path).unwrap().fallback(Picks("ever"));
     let (decision, reason) = rules.decide_with_reason(&edit("a")).await;
     assert_eq!(decision, Decision::Option("ever".into()));
-    assert!(
-        matches!(reason, Some(Reason::NotRemembered(_))),
-        "{reason:?}"
-    );
+    assert!(matches!(reason, Some(Reason::NotInFile(_))), "{reason:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     // It is remembered all the same, for the session.
     assert_eq!(rules.decide(&edit("a")).await, Decision::AllowOnce);
