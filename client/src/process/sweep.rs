@@ -223,6 +223,7 @@ pub(super) mod linux {
     use std::fs::{self, File};
     use std::io::Read as _;
     use std::os::fd::OwnedFd;
+    use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -232,9 +233,17 @@ pub(super) mod linux {
     /// Maximum number of scans per sweep: processes may start others between scans.
     const ROUNDS: u32 = 10;
 
-    /// Number of consecutive scans without a match that end a sweep. A process that is in `execve` has no
-    /// environment.
+    /// Number of consecutive scans without a match that end a sweep.
     const CLEAN: u32 = 2;
+
+    /// A process that is in `execve` has no environment. On a busy machine that takes long: for this many
+    /// seconds after its start it may be one of those that are looked for.
+    const STARTING: u64 = 2;
+
+    /// Pause before the next scan if there are such processes, and the maximum number of such scans: on some machines
+    /// there are always some.
+    const PAUSE: Duration = Duration::from_millis(20);
+    const UNCERTAIN: u32 = 150;
 
     /// Time for the system to end killed processes, per round.
     const DEATH: Timespec = Timespec {
@@ -248,16 +257,22 @@ pub(super) mod linux {
     /// Kills all processes with one of the marks until none is left. Returns how many it has killed.
     pub(super) fn sweep(marks: &[Mark]) -> usize {
         let (mut clean, mut all) = (0, 0);
-        for _ in 0..ROUNDS {
-            let found = find(marks);
+        let (mut rounds, mut uncertain) = (0, 0);
+        while rounds < ROUNDS {
+            let (found, is_certain) = find(marks);
             if found.is_empty() {
+                if !is_certain && uncertain < UNCERTAIN {
+                    uncertain += 1;
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
                 clean += 1;
                 if clean == CLEAN {
                     return all;
                 }
                 continue;
             }
-            clean = 0;
+            (clean, rounds) = (0, rounds + 1);
             let killed: Vec<_> = found.iter().filter_map(Process::kill).collect();
             all += killed.len();
             wait(&killed);
@@ -289,6 +304,14 @@ pub(super) mod linux {
             (!dead).then_some(Self { id, parent, start })
         }
 
+        /// Returns whether it may be in `execve`. The kernel's own processes have no environment, either.
+        fn is_starting(&self, now: u64) -> bool {
+            const KERNEL: i32 = 2;
+            let limit = STARTING * rustix::param::clock_ticks_per_second();
+            let is_new = now > 0 && self.start.saturating_add(limit) > now;
+            is_new && ![self.id, self.parent].contains(&KERNEL) && is_empty(self.id)
+        }
+
         /// Kills the process; returns a descriptor that becomes readable when it has ended.
         fn kill(&self) -> Option<OwnedFd> {
             let process = pidfd_open(Pid::from_raw(self.id)?, PidfdFlags::empty()).ok()?;
@@ -313,25 +336,42 @@ pub(super) mod linux {
         others.filter_map(Process::read).collect()
     }
 
-    /// Returns the processes with one of the marks, and their descendants.
-    fn find(marks: &[Mark]) -> Vec<Process> {
+    /// Returns the processes with one of the marks, and their descendants, and whether it is certain of all others that
+    /// they have none.
+    pub(super) fn find(marks: &[Mark]) -> (Vec<Process>, bool) {
         let mut others = all();
         let (mut found, rest): (Vec<_>, Vec<_>) = others
             .drain(..)
             .partition(|process| carries(process.id, marks));
         others = rest;
+        let now = now();
+        let is_certain = !others.iter().any(|process| process.is_starting(now));
         let mut known: HashSet<_> = found.iter().map(|process| process.id).collect();
         loop {
             let (children, rest): (Vec<_>, Vec<_>) = others
                 .into_iter()
                 .partition(|process| known.contains(&process.parent));
             if children.is_empty() {
-                return found;
+                return (found, is_certain);
             }
             known.extend(children.iter().map(|process| process.id));
             found.extend(children);
             others = rest;
         }
+    }
+
+    /// Returns the time since the start of the system, as that of processes; 0 if it is not known.
+    fn now() -> u64 {
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let seconds = uptime.split('.').next().and_then(|text| text.parse().ok());
+        seconds.map_or(0, |seconds: u64| {
+            seconds * rustix::param::clock_ticks_per_second()
+        })
+    }
+
+    /// Returns whether a process has an environment without a variable.
+    fn is_empty(id: i32) -> bool {
+        fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| environment.is_empty())
     }
 
     /// Returns whether a process has one of the marks.
@@ -406,6 +446,21 @@ mod tests {
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
+    }
+
+    #[test]
+    fn a_process_that_starts_may_have_a_mark() {
+        let mut command = Command::new("sleep");
+        let process = Sleeper(command.arg("1000").env_clear().spawn().unwrap());
+        let limit = Instant::now() + Duration::from_secs(30);
+        let is_certain = || linux::find(&[Mark::new()]).1;
+        assert!(!is_certain());
+        // What has no environment for so long has none. Others of the system may start all the time.
+        while !is_certain() {
+            assert!(Instant::now() < limit, "a scan is never certain");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        drop(process);
     }
 
     #[test]
