@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::played::Played;
-use super::scripted_agent::BARRIER_METHOD;
+use super::scripted_agent::{BARRIER_METHOD, STILL_THERE};
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
 use crate::passive::{Rule, State, View};
 use crate::wire::{Excuse, Finding, Kind, Party, shorten};
@@ -121,8 +121,29 @@ pub(super) fn survives(played: &Played) -> Outcome {
             "expected the exit code 0, got an end by a signal{}",
             played.stderr_tail()
         )),
-        _ => Ok(()),
+        _ => still_there(played),
     }
+}
+
+/// The client answers what the scenario asks at its end, if it does: that the agent has sent everything says
+/// nothing of who reads it.
+fn still_there(played: &Played) -> Outcome {
+    let recording = &played.recording;
+    let Some((asked, _)) = recording.calls(Party::Agent, STILL_THERE).next() else {
+        return Ok(());
+    };
+    if recording.answer(asked).is_some() {
+        return Ok(());
+    }
+    let mut earlier = recording.entries.iter().enumerate().take(asked);
+    let is_answered = |(index, entry): (usize, &Entry)| {
+        entry.from == Party::Agent && recording.answer(index).is_some()
+    };
+    if !earlier.any(is_answered) {
+        return inconclusive("the client answers no request whose method it does not know");
+    }
+    let reason = "expected an answer to a request at the end of the scenario, got none";
+    Err(Stop::after(recording, asked, reason))
 }
 
 /// What the client sent in a scenario must obey a rule.
@@ -153,4 +174,45 @@ pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
         state.take(said);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scripted_agent::BEFORE;
+    use super::*;
+
+    #[test]
+    fn a_client_that_reads_no_more_does_not_stay() {
+        let outcome = |before: bool, after: bool| {
+            let ask = |id: &str, method: &str| ("agent", json!({"id": id, "method": method}));
+            let error = json!({"code": -32601, "message": "unknown"});
+            let answer = |id: &str| ("client", json!({"id": id, "error": error}));
+            let content = json!({"type": "text", "text": BARRIER_METHOD});
+            let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+            let params = json!({"sessionId": "s", "update": update});
+            let end = (
+                "agent",
+                json!({"method": "session/update", "params": params}),
+            );
+            let mut said = vec![("client", json!({"id": 1, "method": "session/prompt"}))];
+            said.push(ask("a", BEFORE));
+            said.extend(before.then(|| answer("a")));
+            said.push(ask("b", STILL_THERE));
+            said.extend(after.then(|| answer("b")));
+            said.extend([
+                end,
+                (
+                    "agent",
+                    json!({"id": 1, "result": {"stopReason": "end_turn"}}),
+                ),
+            ]);
+            let mut played = Played::of(said);
+            // The agent has sent everything, and the client is killed at the end of its time.
+            played.exit = None;
+            survives(&played)
+        };
+        assert!(outcome(true, true).is_ok());
+        assert!(matches!(outcome(true, false), Err(Stop::Fail(_))));
+        assert!(matches!(outcome(false, false), Err(Stop::Inconclusive(_))));
+    }
 }

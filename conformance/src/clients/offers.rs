@@ -4,7 +4,7 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::scripted_agent::{SESSION, STILL_THERE, ScriptedAgent};
+use super::scripted_agent::{BEFORE, SESSION, STILL_THERE, ScriptedAgent};
 use crate::wire::Version;
 
 /// What an agent declares in its answer to `initialize`, with its login methods.
@@ -254,6 +254,7 @@ fn set(stage: &mut ScriptedAgent, params: &Value) -> bool {
 /// Changes everything in a turn that an agent may change, and tells the client.
 pub(super) fn changes(stage: &mut ScriptedAgent) {
     let version = stage.protocol;
+    stage.ask(BEFORE, json!({}));
     let code = json!({"configId": "mode", "value": "code"});
     set(stage, &code);
     let options = stage.options.clone();

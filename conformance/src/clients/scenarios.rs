@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::offers::{self, Offers};
-use super::scripted_agent::{STILL_THERE, ScriptedAgent, hello};
+use super::scripted_agent::{BEFORE, STILL_THERE, ScriptedAgent, hello};
 use super::{commands, ids, questions};
 use crate::wire::Version;
 
@@ -194,6 +194,7 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
             "id": "x", "name": "X", "type": "dial", "category": "unheard-of", "currentValue": 3,
         }],
     }));
+    stage.ask(STILL_THERE, json!({}));
     hello(stage)
 }
 
@@ -203,6 +204,7 @@ pub(super) fn ids(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn noise(stage: &mut ScriptedAgent) -> bool {
+    stage.ask(BEFORE, json!({}));
     tool_ends(stage, "completed");
     no_messages(stage)
 }
@@ -214,6 +216,7 @@ pub(super) fn no_messages(stage: &mut ScriptedAgent) -> bool {
     stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
     stage.text_in("another", "x");
     stage.text(&"x".repeat(1 << 20));
+    stage.ask(STILL_THERE, json!({}));
     hello(stage)
 }
 

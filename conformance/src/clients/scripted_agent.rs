@@ -33,6 +33,10 @@ pub(super) const BARRIER_METHOD: &str = "the scenario is over";
 /// A request that no client knows, sent to see whether it answers still.
 pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
 
+/// A request that no client knows, sent before what it need not understand: one that does not answer it
+/// shows nothing by its silence afterwards.
+pub(super) const BEFORE: &str = "_acp-conformance/before";
+
 /// Ends a scenario.
 pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
     stage.text(BARRIER_METHOD);
@@ -280,12 +284,26 @@ impl ScriptedAgent {
         }
     }
 
-    /// Has the suite interrupt the client, and waits for its `session/cancel`. Whether it came.
+    /// Has the suite interrupt the client, and waits for its `session/cancel`. Whether it came, and the client
+    /// stays: one that ends its connection with that has nothing more to obey.
     pub fn interrupted(&mut self) -> bool {
         self.mark("interrupt");
         let cancel = json!("session/cancel");
         let is_cancel = |value: &Value| value.get("method") == Some(&cancel);
-        self.wait(2 * PATIENCE, is_cancel).is_some()
+        self.wait(2 * PATIENCE, is_cancel).is_some() && self.stays(CONSIDERATION)
+    }
+
+    /// Whether the client keeps its connection for this long.
+    fn stays(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            match self.next(deadline) {
+                Ok(Some(value)) if is_request(&value) => self.waiting.push(value),
+                Ok(_) => {}
+                Err(()) => return false,
+            }
+        }
+        true
     }
 
     /// Why the turn has ended.
@@ -384,5 +402,21 @@ mod tests {
         let record = std::fs::read_to_string(path).unwrap();
         assert_eq!(record.lines().count(), 2, "{record}");
         assert!(record.contains(r#""raw":"oops\n""#), "{record}");
+    }
+
+    #[test]
+    fn a_client_that_leaves_with_its_cancellation_is_asked_nothing_more() {
+        let folder = Workdir::new().unwrap();
+        let interrupted = |input: Box<dyn Read + Send>| {
+            let record = File::create(folder.path().join("record.jsonl")).unwrap();
+            let mut stage = ScriptedAgent::new(Version::V1, record, |_| {}, input, std::io::sink());
+            (stage.interrupted(), stage.waiting.len())
+        };
+        let cancel = "{\"method\":\"session/cancel\"}\n{\"id\":1,\"method\":\"session/list\"}\n";
+        assert_eq!(interrupted(Box::new(cancel.as_bytes())), (false, 1));
+        let (stays, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(cancel.as_bytes()).unwrap();
+        assert_eq!(interrupted(Box::new(stays)), (true, 1));
+        drop(writer);
     }
 }

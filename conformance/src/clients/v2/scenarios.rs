@@ -7,7 +7,7 @@ use crate::clients::offers::Offers;
 use crate::clients::scenarios::{
     Scenario, Start, death, ids, no_messages, offers, options, questions,
 };
-use crate::clients::scripted_agent::{STILL_THERE, ScriptedAgent, hello};
+use crate::clients::scripted_agent::{BEFORE, STILL_THERE, ScriptedAgent, hello};
 use crate::wire::Version;
 
 /// All scenarios.
@@ -51,7 +51,7 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         start: Start::Listing,
         ..scenario("v2-pages", hello)
     },
-    scenario("v2-noise", no_messages),
+    scenario("v2-noise", noise),
     scenario("v2-diffs", diffs),
     Scenario {
         refuses: true,
@@ -108,7 +108,13 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
         &json!({"sessionUpdate": "agent_message", "messageId": "agent-2",
         "content": null, "_meta": {"x": {"y": 1}}}),
     );
+    stage.ask(STILL_THERE, json!({}));
     hello(stage)
+}
+
+fn noise(stage: &mut ScriptedAgent) -> bool {
+    stage.ask(BEFORE, json!({}));
+    no_messages(stage)
 }
 
 fn cancellation(stage: &mut ScriptedAgent) -> bool {
@@ -148,6 +154,7 @@ fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
 
 /// Diffs without a patch, and with one that is `null`.
 fn diffs(stage: &mut ScriptedAgent) -> bool {
+    stage.ask(BEFORE, json!({}));
     let path = format!("{}/input.txt", stage.folder);
     let change = json!({"operation": "modify", "path": path, "fileType": "text"});
     let content = json!([
@@ -158,5 +165,6 @@ fn diffs(stage: &mut ScriptedAgent) -> bool {
         &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
         "title": "Change a file", "kind": "edit", "status": "completed", "content": content}),
     );
+    stage.ask(STILL_THERE, json!({}));
     hello(stage)
 }
