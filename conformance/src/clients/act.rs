@@ -28,10 +28,13 @@ const DELAY: Duration = Duration::from_millis(300);
 pub fn act(name: &str, record: &Path) -> Result<()> {
     let scenario = table::scenario(name)?;
     let file = File::create(record).map_err(Error::Output)?;
+    control_channel::hold(&file);
+    let mut last = file.try_clone().map_err(Error::Output)?;
     let record = record.to_owned();
     let tell = move |mark: &str| control_channel::tell(&record, mark);
     act_on(scenario, file, tell, std::io::stdin(), std::io::stdout());
-    Ok(())
+    let ended = json!({"mark": control_channel::ENDED});
+    writeln!(last, "{ended}").map_err(Error::Output)
 }
 
 /// Acts a scenario on any pair of streams; `tell` is called with each mark once it is recorded.

@@ -3,7 +3,10 @@
 //! The agent of a scenario is started by the client under test, so nothing of the suite's is
 //! handed down to it but the name of its record. Next to the record the suite listens on a
 //! socket; the agent sends it one datagram for each mark.
+//!
+//! The agent locks its record while it runs, by which the suite sees that the client has killed it.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 #[cfg(unix)]
@@ -29,6 +32,34 @@ pub(super) fn tell(_: &Path, _: &str) {}
 #[cfg(unix)]
 fn send(place: &Path, mark: &str) -> io::Result<usize> {
     std::os::unix::net::UnixDatagram::unbound()?.send_to(mark.as_bytes(), place)
+}
+
+/// The mark of an agent that ends by itself.
+pub(super) const ENDED: &str = "ended";
+
+/// Locks the record until its agent has ended, however it does.
+#[cfg(unix)]
+pub(super) fn hold(record: &File) {
+    // Nobody else has the file yet.
+    let _ = record.try_lock();
+}
+
+/// Locks nothing: elsewhere nobody could read the record meanwhile.
+#[cfg(not(unix))]
+pub(super) fn hold(_: &File) {}
+
+/// Whether the agent with this record was killed.
+#[cfg(unix)]
+pub(super) fn was_killed(record: &Path) -> bool {
+    let is_free = File::open(record).is_ok_and(|file| file.try_lock_shared().is_ok());
+    let text = std::fs::read_to_string(record);
+    is_free && text.is_ok_and(|text| !text.contains(&format!(r#"{{"mark":"{ENDED}"}}"#)))
+}
+
+/// Whether the agent with this record was killed, which cannot be seen.
+#[cfg(not(unix))]
+pub(super) fn was_killed(_: &Path) -> bool {
+    false
 }
 
 /// What ends the listening.
@@ -81,6 +112,21 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn an_agent_without_its_lock_was_killed_unless_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.jsonl");
+        assert!(!was_killed(&path));
+        let record = File::create(&path).unwrap();
+        hold(&record);
+        assert!(!was_killed(&path));
+        drop(record);
+        assert!(was_killed(&path));
+        let line = serde_json::json!({"mark": ENDED}).to_string();
+        std::fs::write(&path, line).unwrap();
+        assert!(!was_killed(&path));
+    }
 
     #[test]
     fn a_mark_is_heard_at_once_and_no_thread_stays() {

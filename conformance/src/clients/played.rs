@@ -25,7 +25,7 @@ pub struct Played {
     pub recording: Recording,
     /// Its file in the folder of the transcripts, if it is kept.
     pub transcript: Option<String>,
-    /// Whether the client closed the agent's input.
+    /// Whether the client closed the agent's input, or killed the agent.
     pub closed: bool,
     /// How the client ended: its exit code, if it has one; `None` when it had to be
     /// killed.

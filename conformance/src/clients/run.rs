@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::control_channel::Marks;
+use super::control_channel::{self, Marks};
 use super::launch::{self, ClientEnv};
 use super::played::Played;
 use super::table::{self, ClientRequirement, scenarios};
@@ -187,12 +187,15 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
         false => None,
     };
     let stderr = seat.shown().unwrap_or_else(|| link.stderr());
+    // Instead of closing its input.
+    let was_killed = control_channel::was_killed(&record);
     drop(link);
     // The agent creates the record when it is started.
     let launched = record.exists();
     let record = std::fs::read_to_string(record).unwrap_or_default();
     let mut played = Played::new(&env.schema, record, exit, stderr, cwd);
     played.launched = launched;
+    played.closed |= was_killed;
     env.keep(scenario, began, &mut played);
     played.keep(workdir.into_folder());
     Ok(played)

@@ -256,6 +256,30 @@ pub(crate) fn passes_alone(version: Version, sound: impl Fn() -> ClientEnv + Syn
     assert!(words.concat().is_empty(), "{}", words.concat());
 }
 
+/// A client that shows an error to its user and stays, after this command for its agent.
+fn stays_after(command: &str) -> BTreeSet<&'static str> {
+    let begin = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let script = format!(
+        "mkfifo in out; \"$@\" <in >out & exec 3>in 4<out; echo '{begin}' >&3; read answer <&4; {command}; \
+         exec sleep 60"
+    );
+    let words = ["sh", "-c", &script, "sh", "{agent}"];
+    let env = ClientEnv {
+        command: words.map(Into::into).to_vec(),
+        timeout: Duration::from_secs(2),
+        ..bundled()
+    };
+    let played = clients::play(&env, "version").unwrap();
+    failures(Version::V1, "version", &played)
+}
+
+#[test]
+fn a_client_that_kills_its_agent_has_closed_the_connection() {
+    assert_eq!(stays_after("kill -9 $!"), BTreeSet::new());
+    let open = BTreeSet::from(["client.closes-on-other-version"]);
+    assert_eq!(stays_after("true"), open);
+}
+
 #[test]
 fn every_check_of_clients_has_a_mutant() {
     every_check_has_a_mutant(Version::V1);
