@@ -158,6 +158,16 @@ const BROKEN: &[Broken] = &[
         },
     ),
     broken(
+        "opens a stream that is refused",
+        "remote-http",
+        &["client.remote-connection-stream"],
+        |played| {
+            let is_stream =
+                |asked: &Asked| asked.method == "GET" && asked.header("acp-session-id").is_none();
+            all(played, is_stream, |asked| asked.status = 406);
+        },
+    ),
+    broken(
         "opens no stream of the session",
         "remote-http",
         &["client.remote-session-stream"],
@@ -179,6 +189,18 @@ const BROKEN: &[Broken] = &[
                 .insert("content-type".into(), "application/json".into());
             batch.message = json!([{"jsonrpc": "2.0", "method": "x"}]);
             played.remote.requests.push(batch);
+        },
+    ),
+    broken(
+        "repeats the method in its answer",
+        "remote-http",
+        &["client.remote-one-message", "client.remote-answers"],
+        |played| {
+            all(
+                played,
+                |asked| is_answer(&asked.message),
+                |asked| asked.message["method"] = json!("session/request_permission"),
+            );
         },
     ),
     broken(
@@ -284,6 +306,12 @@ const BROKEN: &[Broken] = &[
         },
     ),
     broken(
+        "sends objects of its own",
+        "remote-websocket",
+        &["client.remote-websocket-messages"],
+        |played| played.remote.messages.push(json!({"ping": 1})),
+    ),
+    broken(
         "hangs up",
         "remote-websocket",
         &["client.remote-websocket-close"],
@@ -382,6 +410,17 @@ async fn broken_clients_fail_what_they_break_and_nothing_else() {
         let row = of_remote(Version::V1).find(|row| row.id == id).unwrap();
         let verdict = Verdict::from(row.check(&played));
         assert!(matches!(verdict, Verdict::Inconclusive(_)), "{verdict:?}");
+    }
+    // One that ends after `initialize` shows nothing of the requests that follow.
+    let mut played = scenarios["remote-http"].clone();
+    played.remote.requests.truncate(1);
+    for id in ["client.remote-connection-id", "client.remote-cookies"] {
+        let row = of_remote(Version::V1).find(|row| row.id == id).unwrap();
+        let verdict = Verdict::from(row.check(&played));
+        assert!(
+            matches!(verdict, Verdict::Inconclusive(_)),
+            "{id}: {verdict:?}"
+        );
     }
     let proven: BTreeSet<_> = BROKEN
         .iter()

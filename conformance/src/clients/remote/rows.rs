@@ -1,5 +1,7 @@
 //! What the transport demands of clients.
 
+use serde_json::Value;
+
 use super::super::assertions::first;
 use super::super::played::{ClientCheck, Played};
 use super::super::scripted_agent::SESSION;
@@ -7,6 +9,7 @@ use super::log::Asked;
 use super::scripted_agent::{ASKED, CONNECTION, COOKIE};
 use super::websocket;
 use crate::harness::{Failure, Outcome, Stop, fail, inconclusive};
+use crate::wire::{excerpt, read_envelope};
 
 /// The requirements of clients over the remote transport.
 pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
@@ -46,7 +49,12 @@ fn wrong<T>(asked: &Asked, reason: impl Into<String>) -> Outcome<T> {
 
 /// The requests that belong to a connection: a client may open another one.
 fn on_a_connection(played: &Played) -> Outcome<impl Iterator<Item = &Asked>> {
-    Ok(later(played)?.filter(|asked| asked.calls() != Some("initialize")))
+    let requests = later(played)?.filter(|asked| asked.calls() != Some("initialize"));
+    let mut requests = requests.peekable();
+    if requests.peek().is_none() {
+        return inconclusive("the client sent no request after initialize");
+    }
+    Ok(requests)
 }
 
 /// The requests over HTTP: a client may try a WebSocket, which these scenarios do not have.
@@ -150,8 +158,7 @@ fn accept(played: &Played) -> Outcome {
 }
 
 fn connection_stream(played: &Played) -> Outcome {
-    let is_stream =
-        |asked: &Asked| asked.method == "GET" && asked.header("acp-session-id").is_none();
+    let is_stream = |asked: &Asked| opens_stream(asked, None);
     before(
         played,
         is_stream,
@@ -161,14 +168,18 @@ fn connection_stream(played: &Played) -> Outcome {
 }
 
 fn session_stream(played: &Played) -> Outcome {
-    let is_stream =
-        |asked: &Asked| asked.method == "GET" && asked.header("acp-session-id") == Some(SESSION);
+    let is_stream = |asked: &Asked| opens_stream(asked, Some(SESSION));
     before(
         played,
         is_stream,
         "session/prompt",
         "the stream of the session",
     )
+}
+
+/// Whether the server has opened a stream of this session, or that of the connection.
+fn opens_stream(asked: &Asked, session: Option<&str>) -> bool {
+    asked.method == "GET" && asked.status == 200 && asked.header("acp-session-id") == session
 }
 
 /// The stream is opened before this request is posted.
@@ -192,15 +203,21 @@ fn before(
     ))
 }
 
+/// What is wrong with a message, if it is none of JSON-RPC.
+fn defect(message: &Value) -> Option<String> {
+    let (_, defects) = read_envelope(message);
+    let defect = defects.first()?;
+    let (message, reason) = (excerpt(message), &defect.message);
+    Some(format!(
+        "expected a JSON-RPC message, got {message}: {reason}"
+    ))
+}
+
 fn one_message(played: &Played) -> Outcome {
     let requests = played.remote.requests.iter();
     for asked in requests.filter(|asked| asked.method == "POST") {
-        let message = &asked.message;
-        let is_message = message["jsonrpc"] == "2.0"
-            && (message.get("method").is_some()
-                || message.get("result").is_some() != message.get("error").is_some());
-        if !is_message {
-            return wrong(asked, format!("expected a JSON-RPC message, got {message}"));
+        if let Some(reason) = defect(&asked.message) {
+            return wrong(asked, reason);
         }
     }
     later(played).map(drop)
@@ -307,13 +324,8 @@ fn websocket_messages(played: &Played) -> Outcome {
     if let Some(violation) = played.remote.faults.first() {
         return fail(violation.clone());
     }
-    match played
-        .remote
-        .messages
-        .iter()
-        .find(|message| !message.is_object())
-    {
-        Some(message) => fail(format!("expected one message in a frame, got {message}")),
+    match played.remote.messages.iter().find_map(defect) {
+        Some(reason) => fail(reason),
         None => websocket_answers(played),
     }
 }

@@ -62,9 +62,12 @@ async fn converse(
         stage.open(Which::Session, None),
     ];
     let [connection, session] = &mut streams;
-    let (mut bytes, mut begun) = (BytesMut::new(), BytesMut::new());
+    let (mut bytes, mut begun) = (BytesMut::new(), None);
     loop {
-        while let Some(frame) = Frame::decode(&mut bytes).map_err(std::io::Error::other)? {
+        while let Some(frame) = Frame::decode(&mut bytes).map_err(|violation| {
+            stage.note_frames(|log| log.faults.push(violation.clone()));
+            std::io::Error::other(violation)
+        })? {
             if !take(stage, &frame, &mut begun, &mut writer).await? {
                 return Ok(());
             }
@@ -89,7 +92,7 @@ async fn converse(
 async fn take(
     stage: &ScriptedAgent,
     frame: &Frame,
-    begun: &mut BytesMut,
+    begun: &mut Option<BytesMut>,
     writer: &mut (impl tokio::io::AsyncWrite + Unpin),
 ) -> std::io::Result<bool> {
     if !frame.is_masked {
@@ -99,11 +102,21 @@ async fn take(
         stage.note_frames(|log| log.faults.push("a frame has a reserved bit set".to_owned()));
     }
     match frame.opcode {
-        Opcode::TEXT | Opcode::CONTINUATION => {
-            begun.extend_from_slice(&frame.payload);
-            if frame.is_last {
-                let text = begun.split();
-                message(stage, &text, writer).await?;
+        opcode @ (Opcode::TEXT | Opcode::CONTINUATION) => {
+            if begun.is_some() != (opcode == Opcode::CONTINUATION) {
+                let violation = "a frame does not continue the message that was begun";
+                stage.note_frames(|log| log.faults.push(violation.to_owned()));
+            }
+            let mut text = begun.take().unwrap_or_default();
+            text.extend_from_slice(&frame.payload);
+            if text.len() > acp_sdk::limits::MAX_MESSAGE_BYTES {
+                let violation = format!("a message has more than {} bytes", text.len());
+                stage.note_frames(|log| log.faults.push(violation));
+                return Ok(false);
+            }
+            match frame.is_last {
+                true => message(stage, &text, writer).await?,
+                false => *begun = Some(text),
             }
         }
         Opcode::PING => {
@@ -174,4 +187,45 @@ async fn write_frame(
     };
     writer.write_all(&frame.encode()).await?;
     writer.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scenario;
+    use super::*;
+
+    /// What is wrong with these frames.
+    async fn faults(frames: &[Frame]) -> Vec<String> {
+        let stage = ScriptedAgent::new(scenario("remote-websocket"));
+        let (mut begun, mut writer) = (None, Vec::new());
+        for frame in frames {
+            let goes_on = take(&stage, frame, &mut begun, &mut writer).await;
+            assert!(goes_on.unwrap());
+        }
+        stage.finish().1.faults
+    }
+
+    async fn frames_are_in_order() {
+        let text = r#"{"jsonrpc":"2.0","method":"_x"}"#;
+        let (begin, end) = text.split_at(9);
+        let begin = || Frame::part(Opcode::TEXT, begin);
+        let end = |opcode| Frame::new(opcode, end);
+        let ping = Frame::new(Opcode::PING, PING);
+        let sound = [begin(), ping, end(Opcode::CONTINUATION)];
+        assert_eq!(faults(&sound).await, Vec::<String>::new());
+        let whole = |opcode| Frame::new(opcode, text);
+        assert_eq!(faults(&[whole(Opcode::TEXT)]).await, Vec::<String>::new());
+        assert_eq!(faults(&[whole(Opcode::CONTINUATION)]).await.len(), 1);
+        assert_eq!(faults(&[begin(), end(Opcode::TEXT)]).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_frame_continues_the_message_that_was_begun() {
+        frames_are_in_order().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_frame_continues_the_message_that_was_begun_on_several_threads() {
+        frames_are_in_order().await;
+    }
 }
