@@ -7,7 +7,7 @@ use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
 use super::offers::{UNKNOWN_TYPE, is_offered};
 use super::played::{ClientCheck, Played};
-use crate::harness::{Entry, Outcome, Stop, inconclusive};
+use crate::harness::{Entry, Outcome, Stop, inconclusive, skip};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::{Party, login as login_of};
 
@@ -111,14 +111,17 @@ fn unknown_option_types(played: &Played) -> Outcome {
 fn options_not_modes(played: &Played) -> Outcome {
     first(played, "session/new")?;
     let mut modes = played.recording.calls(Party::Client, "session/set_mode");
-    match modes.next() {
-        Some((index, _)) => Err(Stop::at(
-            &played.recording,
-            index,
-            "expected the option of the category `mode` to be set, got session/set_mode",
-        )),
-        None => Ok(()),
+    let Some((index, _)) = modes.next() else {
+        return Ok(());
+    };
+    let recording = &played.recording;
+    let mut options = recording.calls(Party::Client, "session/set_config_option");
+    if options.next().is_none() && recording.declared("/session/configOptions").is_none() {
+        // It is one for which agents have modes still.
+        return skip("the client shows no sign that it supports config options");
     }
+    let reason = "expected the option of the category `mode` to be set, got session/set_mode";
+    Err(Stop::at(recording, index, reason))
 }
 
 fn offered_values(played: &Played) -> Outcome {
@@ -137,4 +140,34 @@ fn offered_values(played: &Played) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_knows_modes_only_may_set_them() {
+        let outcome = |capabilities: Value, sets_option: bool| {
+            let params = json!({"clientCapabilities": capabilities});
+            let call = |id: u64, method: &str, params: &Value| {
+                (
+                    "client",
+                    json!({"id": id, "method": method, "params": params}),
+                )
+            };
+            let option = call(3, "session/set_config_option", &json!({}));
+            let said = [
+                call(0, "initialize", &params),
+                call(1, "session/new", &json!({})),
+                call(2, "session/set_mode", &json!({"modeId": "code"})),
+            ];
+            let said = said.into_iter().chain(sets_option.then_some(option));
+            options_not_modes(&Played::of(said))
+        };
+        let options = || json!({"session": {"configOptions": {}}});
+        assert!(matches!(outcome(json!({}), false), Err(Stop::Skip(_))));
+        assert!(matches!(outcome(json!({}), true), Err(Stop::Fail(_))));
+        assert!(matches!(outcome(options(), false), Err(Stop::Fail(_))));
+    }
 }

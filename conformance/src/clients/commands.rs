@@ -16,6 +16,9 @@ pub(super) const IN_VARIABLE: &str = "a b=c";
 /// A file in the folder of the commands, if a command outlives the release of its terminal.
 pub(super) const OUTLIVED: &str = "outlived";
 
+/// The notification that a command still runs which the client was asked to kill.
+pub(super) const NOT_KILLED: &str = "_acp-conformance/not-killed";
+
 /// How long a command may take to begin, and to end; and how often it tells that it runs.
 const LIMIT: Duration = Duration::from_secs(3);
 const BEAT: Duration = Duration::from_millis(50);
@@ -68,7 +71,10 @@ pub(super) fn options(stage: &mut ScriptedAgent) -> bool {
     let id = create(stage, json!({"command": "sh", "args": ["-c", until, done]}));
     let wait = stage.begin("terminal/wait_for_exit", json!({"terminalId": id}));
     stage.ask("terminal/output", json!({"terminalId": id}));
-    stage.ask("terminal/kill", json!({"terminalId": id}));
+    let kill = stage.begin("terminal/kill", json!({"terminalId": id}));
+    if !stage.is_answered(&kill) {
+        stage.notify(NOT_KILLED, &json!({}));
+    }
     // Ends the command of a client that serves the others only afterwards.
     let _ = fs::write(done, "");
     stage.is_answered(&wait);

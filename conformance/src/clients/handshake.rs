@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::assertions::{expect, first, obeys};
+use super::assertions::{expect, first, needs, obeys};
 use super::played::{ClientCheck, Played};
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive};
 use crate::passive::Rule;
@@ -27,6 +27,8 @@ pub(super) const CHECKS: &[ClientCheck] = &[
         only_messages_when_asked(played, "fs/read_text_file")
     }),
     ("client.valid-terminals", |played| {
+        only_messages(played)?;
+        needs(played, "/terminal")?;
         only_messages_when_asked(played, "terminal/create")
     }),
     ("client.comes-to-an-end", comes_to_an_end),
@@ -155,6 +157,21 @@ mod tests {
             files(&[said[0].clone(), noise]),
             Err(Stop::Fail(_))
         ));
+    }
+
+    #[test]
+    fn a_client_without_terminals_is_not_asked_for_them() {
+        let outcome = |terminal: bool| {
+            let params =
+                json!({"protocolVersion": 1, "clientCapabilities": {"terminal": terminal}});
+            let begin = json!({"id": 0, "method": "initialize", "params": params});
+            let row = CHECKS
+                .iter()
+                .find(|(id, _)| *id == "client.valid-terminals");
+            row.unwrap().1(&Played::of([("client", begin)]))
+        };
+        assert!(matches!(outcome(false), Err(Stop::Skip(_))));
+        assert!(matches!(outcome(true), Err(Stop::Inconclusive(_))));
     }
 
     #[test]

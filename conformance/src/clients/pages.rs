@@ -84,14 +84,60 @@ fn end_of_pages(played: &Played) -> Outcome {
     if !pages(played, all).any(is_last) {
         return skip("the client does not ask for the last page of sessions");
     }
-    let beyond = further(played).find(|(index, _)| pages(played, *index).any(is_last));
+    // Another list may be asked for after the last page, which gives the cursors again.
+    let beyond = further(played).find(|(index, cursor)| {
+        let given = pages(played, *index).filter(|page| page.get("nextCursor") == Some(*cursor));
+        let sent = further(played).take_while(|(other, _)| other < index);
+        let sent = sent.filter(|(_, other)| other == cursor);
+        pages(played, *index).any(is_last) && given.count() <= sent.count()
+    });
     match beyond {
         None => Ok(()),
         Some((index, _)) => expect(
             played,
             index,
             false,
-            "expected no request after the last page, got one",
+            "expected no request for a page after the last one, got one",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Stop;
+
+    #[test]
+    fn a_list_that_is_asked_for_again_has_its_pages_again() {
+        let begin = (
+            "client",
+            json!({"id": 0, "method": "initialize", "params": {}}),
+        );
+        let page = |id: u64, cursor: Option<&str>, next: Option<&str>| {
+            let params = cursor.map_or(json!({}), |cursor| json!({"cursor": cursor}));
+            let mut result = json!({"sessions": []});
+            if let Some(next) = next {
+                result["nextCursor"] = json!(next);
+            }
+            [
+                (
+                    "client",
+                    json!({"id": id, "method": "session/list", "params": params}),
+                ),
+                ("agent", json!({"id": id, "result": result})),
+            ]
+        };
+        let outcome = |pages: &[[(&'static str, Value); 2]]| {
+            let pages = pages.iter().flatten().cloned();
+            end_of_pages(&Played::of(std::iter::once(begin.clone()).chain(pages)))
+        };
+        let all = [page(1, None, Some("a")), page(2, Some("a"), None)];
+        assert!(outcome(&all).is_ok());
+        let again = [page(3, None, Some("a")), page(4, Some("a"), None)];
+        assert!(outcome(&[&all[..], &again[..]].concat()).is_ok());
+        for cursor in ["a", "b"] {
+            let more = [&all[..], &[page(3, Some(cursor), None)]].concat();
+            assert!(matches!(outcome(&more), Err(Stop::Fail(_))), "{cursor}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Questions to the user: what the client answers to a form, and that it leaves a URL alone.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 use serde_json::{Value, json};
 
@@ -22,23 +22,28 @@ const FETCHED: &str = "_acp-conformance/fetched";
 /// the URL.
 pub(super) fn ask(stage: &mut ScriptedAgent) {
     stage.ask_by_form();
-    // Nothing is asked without a socket.
-    let Ok(listener) = TcpListener::bind(("127.0.0.1", 0)) else {
-        return;
-    };
-    let (Ok(address), Ok(())) = (listener.local_addr(), listener.set_nonblocking(true)) else {
-        return;
-    };
-    let question = json!({
-        "mode": "url", "message": "Please log in", "elicitationId": "prefetch",
-        "url": format!("http://{address}/login"),
-    });
-    stage.ask("elicitation/create", question);
+    let listener = listen();
+    // No URL is shown without a socket.
+    if let Some((_, address)) = &listener {
+        let question = json!({
+            "mode": "url", "message": "Please log in", "elicitationId": "prefetch",
+            "url": format!("http://{address}/login"),
+        });
+        stage.ask("elicitation/create", question);
+    }
     // One that fetches the URL beside its answer has time for it.
     stage.ask(STILL_THERE, json!({}));
-    if listener.accept().is_ok() {
+    if listener.is_some_and(|(listener, _)| listener.accept().is_ok()) {
         stage.notify(FETCHED, &json!({}));
     }
+}
+
+/// A socket of this machine that does not block, and its address.
+fn listen() -> Option<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).ok()?;
+    listener.set_nonblocking(true).ok()?;
+    let address = listener.local_addr().ok()?;
+    Some((listener, address))
 }
 
 /// The place of the first answer to a question of this mode, and its result.

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::assertions::{answer, equals, expect, needs, refused, result};
-use super::commands::{IN_FOLDER, IN_VARIABLE, OUTLIVED};
+use super::commands::{IN_FOLDER, IN_VARIABLE, NOT_KILLED, OUTLIVED};
 use super::played::{ClientCheck, Played};
-use crate::harness::{Outcome, inconclusive, skip};
+use crate::harness::{Outcome, Stop, inconclusive, skip};
 use crate::wire::Party;
 
 pub(super) const CHECKS: &[ClientCheck] = &[
@@ -117,6 +117,9 @@ fn exit_code(played: &Played) -> Outcome {
 
 fn release_invalidates(played: &Played) -> Outcome {
     needs(played, "/terminal")?;
+    if let Err(Stop::Fail(_)) = result(played, "terminal/release", 0) {
+        return inconclusive("the client released no terminal");
+    }
     refused(played, "terminal/output", 1).map(drop)
 }
 
@@ -131,7 +134,8 @@ fn truncates_characters(played: &Played) -> Outcome {
     let whole = text.chars().all(|c| c == 'ä');
     let reason =
         format!("expected at most 5 bytes of whole characters, the last ones, got {text:?}");
-    expect(played, index, whole && text.len() <= 5, &reason)
+    let fits = (1..=5).contains(&text.len());
+    expect(played, index, whole && fits, &reason)
 }
 
 fn keeps_killed_terminals(played: &Played) -> Outcome {
@@ -184,7 +188,15 @@ fn answers_while_waiting(played: &Played) -> Outcome {
         waited.is_none_or(|waited| index < waited),
         reason,
     )?;
-    answer(played, "terminal/kill", 0).map(drop)
+    answer(played, "terminal/kill", 0)?;
+    match recording.calls(Party::Agent, NOT_KILLED).next() {
+        Some((index, _)) => Err(Stop::at(
+            recording,
+            index,
+            "expected an answer to terminal/kill while terminal/wait_for_exit is pending, got none",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn release_kills(played: &Played) -> Outcome {
@@ -200,4 +212,83 @@ fn refuses_undeclared_terminals(played: &Played) -> Outcome {
         return skip("the client declares terminals, and nothing says how it does not");
     }
     refused(played, "terminal/create", 0).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Said = (&'static str, Value);
+
+    fn begin() -> Said {
+        let params = json!({"protocolVersion": 1, "clientCapabilities": {"terminal": true}});
+        let begin = json!({"id": 0, "method": "initialize", "params": params});
+        ("client", begin)
+    }
+
+    /// A request of the agent.
+    fn ask(id: u64, method: &str) -> Said {
+        ("agent", json!({"id": id, "method": method, "params": {}}))
+    }
+
+    fn result_of(id: u64, result: Value) -> Said {
+        ("client", json!({"id": id, "result": result}))
+    }
+
+    fn refusal_of(id: u64) -> Said {
+        let error = json!({"code": -32602, "message": "no"});
+        ("client", json!({"id": id, "error": error}))
+    }
+
+    #[test]
+    fn a_terminal_that_was_not_released_shows_nothing_of_one_that_was() {
+        let outcome = |released: Said, output: Said| {
+            let output_of = |id: u64| ask(id, "terminal/output");
+            let before = [begin(), output_of(1), refusal_of(1)];
+            let after = [ask(2, "terminal/release"), released, output_of(3), output];
+            release_invalidates(&Played::of(before.into_iter().chain(after)))
+        };
+        let released = || result_of(2, json!({}));
+        assert!(outcome(released(), refusal_of(3)).is_ok());
+        let kept = outcome(released(), result_of(3, json!({"output": ""})));
+        assert!(matches!(kept, Err(Stop::Fail(_))), "{kept:?}");
+        let never = outcome(refusal_of(2), refusal_of(3));
+        assert!(matches!(never, Err(Stop::Inconclusive(_))), "{never:?}");
+    }
+
+    #[test]
+    fn truncated_output_is_not_empty() {
+        let outcome = |text: &str| {
+            let mut said = vec![begin()];
+            for id in 1..=3 {
+                let output = json!({"output": text, "truncated": true});
+                said.extend([ask(id, "terminal/output"), result_of(id, output)]);
+            }
+            truncates_characters(&Played::of(said))
+        };
+        assert!(outcome("ää").is_ok());
+        assert!(outcome("").is_err());
+        assert!(outcome("äää").is_err());
+    }
+
+    #[test]
+    fn a_command_that_nobody_kills_while_the_agent_waits_is_seen() {
+        let outcome = |is_late: bool| {
+            let mut said = vec![begin()];
+            for id in 1..=3 {
+                said.extend([
+                    ask(10 + id, "terminal/wait_for_exit"),
+                    ask(id, "terminal/output"),
+                ]);
+                said.push(result_of(id, json!({"output": "", "truncated": false})));
+            }
+            said.push(ask(4, "terminal/kill"));
+            let late = ("agent", json!({"method": NOT_KILLED, "params": {}}));
+            said.extend(is_late.then_some(late));
+            said.extend([result_of(4, json!({})), result_of(13, json!({}))]);
+            answers_while_waiting(&Played::of(said))
+        };
+        assert!(outcome(false).is_ok());
+        assert!(matches!(outcome(true), Err(Stop::Fail(_))));
+    }
 }

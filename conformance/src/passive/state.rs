@@ -209,6 +209,7 @@ impl State {
         let text = |name: &str| params.get(name).and_then(Value::as_str);
         let session = text("sessionId");
         if said.from == Party::Client {
+            self.has_requested |= said.kind == Kind::Request && method != "initialize";
             self.called_by_client(method, params, session);
         } else {
             match method {
@@ -264,7 +265,6 @@ impl State {
     }
 
     fn called_by_client(&mut self, method: &str, params: &Value, session: Option<&str>) {
-        self.has_requested |= method != "initialize";
         if method == "initialize" && self.client.is_none() {
             self.client = Some(params.clone());
         }

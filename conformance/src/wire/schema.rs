@@ -16,6 +16,9 @@ const INITIALIZE: &str = "InitializeRequest";
 /// Its members that version 1 has and version 2 does not.
 const OF_VERSION_1: [&str; 2] = ["clientCapabilities", "clientInfo"];
 
+/// Its members that version 2 has and version 1 does not.
+const OF_VERSION_2: [&str; 2] = ["capabilities", "info"];
+
 /// The definition of the error object.
 const ERROR: &str = "Error";
 
@@ -326,9 +329,15 @@ impl Schema {
     fn unknown_fields(&self, name: &str, value: &Value) -> Vec<UnknownField<'_>> {
         match value.as_object() {
             // A client of several versions sends the members of all: the agent has yet to choose.
-            Some(all) if self.version == Version::V2 && name == INITIALIZE => {
+            Some(all) if name == INITIALIZE => {
+                let latest = all.get("protocolVersion").and_then(Value::as_u64);
+                let others: &[&str] = match self.version {
+                    Version::V2 => &OF_VERSION_1,
+                    Version::V1 if latest > Some(1) => &OF_VERSION_2,
+                    Version::V1 => &[],
+                };
                 let mut own = all.clone();
-                own.retain(|name, _| !OF_VERSION_1.contains(&name.as_str()));
+                own.retain(|name, _| !others.contains(&name.as_str()));
                 self.members.unknown_fields(name, &Value::Object(own))
             }
             _ => self.members.unknown_fields(name, value),
@@ -484,6 +493,23 @@ mod tests {
         assert_eq!(found, ["/clientCapabilities"]);
         params["custom"] = json!(1);
         assert_eq!(unknown_fields("initialize", params), ["/custom"]);
+    }
+
+    #[test]
+    fn a_client_that_asks_for_version_2_sends_its_members_to_agents_of_version_1() {
+        let schema = Schema::v1().unwrap();
+        let found = |version: u64| {
+            let mut params = json!({"protocolVersion": version, "clientCapabilities": {}});
+            for name in OF_VERSION_2 {
+                params[name] = json!({});
+                let second = Version::V2.document().unwrap();
+                let members = &second.value()["$defs"]["InitializeRequest"]["properties"];
+                assert!(members.get(name).is_some(), "{name}");
+            }
+            unknown(&schema, Party::Client, "params", "initialize", &params)
+        };
+        assert_eq!(found(2), Vec::<String>::new());
+        assert_eq!(found(1), ["/capabilities", "/info"]);
     }
 
     #[test]
