@@ -404,21 +404,26 @@ fn a_mode_of_the_agents_own_is_one_that_the_client_has_not_advertised() {
 
 #[test]
 fn a_command_that_needs_permission_runs_inside_of_the_session() {
-    let rows = |cwd: &str| {
+    let rows = |kind: &str, cwd: &str| {
         let mut talk = Talk::new(Version::V2);
         let params = json!({"cwd": "/work", "mcpServers": []});
         talk.client(json!({"id": 1, "method": "session/new", "params": params}));
         talk.agent(json!({"id": 1, "result": {"sessionId": "s"}}));
         let options = json!([{"optionId": "o", "name": "O", "kind": "allow_once"}]);
-        let subject = json!({"type": "command", "command": "ls", "cwd": cwd});
+        let subject = json!({"type": kind, "command": "ls", "cwd": cwd});
         let params =
             json!({"sessionId": "s", "title": "T", "options": options, "subject": subject});
         talk.agent(json!({"id": 1, "method": "session/request_permission", "params": params}));
         let found = talk.found(&[Level::Error, Level::Warning]);
         found.into_iter().map(|(row, _)| row).collect::<Vec<_>>()
     };
-    assert_eq!(rows("/work/a"), [""; 0]);
-    assert_eq!(rows("/elsewhere"), ["session-setup.inside-roots"]);
+    assert_eq!(rows("command", "/work/a"), [""; 0]);
+    assert_eq!(
+        rows("command", "/elsewhere"),
+        ["session-setup.inside-roots"]
+    );
+    // What a subject of an extension has is its own.
+    assert_eq!(rows("_deploy", "/elsewhere"), [""; 0]);
 }
 
 /// A gap may hide a request, but not that one request has two answers.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::passive::{is_absolute, is_agents, text, watch};
 use super::{Check, NamedCheck};
@@ -34,7 +34,7 @@ fn inside_roots(view: &View<'_>) -> RuleResult {
     let terminal = view.update_of("terminal_update");
     let terminal = terminal.map(|update| text(update.body, "/cwd"));
     let asks = view.calls(Party::Agent, "session/request_permission");
-    let asks = asks.then(|| text(view.params(), "/subject/cwd"));
+    let asks = asks.then(|| asked_in(view.params()));
     let path = file.or(command).or(terminal).or(asks).flatten();
     let session = view.session().and_then(|session| view.known(session));
     let roots = session.map_or(&[][..], |session| &session.roots);
@@ -50,9 +50,15 @@ fn inside_roots(view: &View<'_>) -> RuleResult {
     Ok(1)
 }
 
+/// The directory of a command for which permission is asked. What another subject has is the extension's.
+fn asked_in(params: &Value) -> Option<&str> {
+    let is_command = text(params, "/subject/type") == Some("command");
+    text(params, "/subject/cwd").filter(|_| is_command)
+}
+
 /// A path without `.` and `..`, which need not exist here. In one of Windows, which may be judged on another
 /// system, there are two separators, and case does not count.
-fn plain(path: &str) -> PathBuf {
+pub(super) fn plain(path: &str) -> PathBuf {
     let drive = path.get(1..3).filter(|root| [":\\", ":/"].contains(root));
     let path = match drive.is_some() || path.starts_with("\\\\") {
         true => path.replace('\\', "/").to_lowercase(),
@@ -99,7 +105,7 @@ fn shown(entry: &Entry) -> Option<&str> {
     match entry.method.as_deref()? {
         _ if entry.from != Party::Agent || !entry.is_call() => None,
         "terminal/create" => text(params, "/cwd"),
-        "session/request_permission" => text(params, "/subject/cwd"),
+        "session/request_permission" => asked_in(params),
         "session/update" => {
             let kind = text(params, "/update/sessionUpdate")?;
             text(params, "/update/cwd").filter(|_| kind == "terminal_update")
@@ -186,28 +192,40 @@ fn working_directory(cx: &mut Cx) -> Outcome {
     skip("the agent shows no working directory in its turns, and creates no file there")
 }
 
+const READ: &str = "fs/read_text_file";
+
+/// The file that the agent is to read by a relative path, and that the session's directory has.
+const RELATIVE: &str = "input.txt";
+
 /// The file that the agent is to read by a relative path is that of the session's directory.
 fn relative_paths(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     conn.word(&["relative"])?;
     let folder = directory(conn, "relative")?;
-    if let Err(error) = std::fs::write(folder.join("input.txt"), "one\n") {
+    if let Err(error) = std::fs::write(folder.join(RELATIVE), "one\n") {
         return inconclusive(format!("cannot write a file to read: {error}"));
     }
     let session = session_in(conn, &folder)?;
     let running = conn.begin(&session, "relative")?;
-    let asked = conn.asked(running, "fs/read_text_file")?;
+    conn.asked(running, READ)?;
     conn.turn_reply(running)?;
-    let entry = conn.recording().entries.get(asked);
-    let path = entry.and_then(|entry| text(entry.params(), "/path"));
-    // Whether it is absolute is another row's question.
-    let path = &folder.join(path.unwrap_or_default());
-    if resolved(path).starts_with(resolved(&folder)) {
+    // An agent may read other files before, such as instructions for it.
+    let named = conn.since(running).find_map(|(index, entry)| {
+        let path = text(entry.params(), "/path").filter(|_| entry.calls(Party::Agent, READ))?;
+        // Whether it is absolute is another row's question.
+        let path = folder.join(path);
+        path.ends_with(RELATIVE).then_some((index, path))
+    });
+    let Some((asked, path)) = named else {
+        return skip(format!("the agent read other files than {RELATIVE}"));
+    };
+    let expected = folder.join(RELATIVE);
+    if resolved(&path) == resolved(&expected) {
         return Ok(());
     }
     let reason = format!(
-        "expected a path in the session's working directory {}, got {}",
-        folder.display(),
+        "expected the file {} of the session's working directory, got {}",
+        expected.display(),
         path.display()
     );
     Err(conn.at(asked, reason))
