@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::passive::{items, text};
-use crate::harness::Recording;
+use crate::harness::{Recording, Update};
+use crate::wire::is_conversation;
 
 /// The conversation that the updates of a session between two places tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,14 +86,50 @@ impl Conversation {
         }
     }
 
-    /// Returns whether an update tells a part of this conversation again: a user's message, a tool call,
-    /// or text that the agent has said. Messages keep their ids, and tool calls may have new ones.
-    pub(super) fn has(&self, kind: &str, update: &Value) -> bool {
-        let said = squeezed(&texts(update).collect::<String>());
-        match kind {
-            "agent_message" | "agent_message_chunk" => {
-                !said.is_empty() && squeezed(&self.agent).contains(&said)
+    /// Returns which updates tell a part of this conversation again, in their order: a user's message, a tool
+    /// call, or a message of the agent whose text, however it is cut, the agent has said. A greeting is none,
+    /// also if a piece of it alone was said. Messages keep their ids, and tool calls may have new ones.
+    pub(super) fn retold<'a>(&self, updates: impl Iterator<Item = Update<'a>>) -> Vec<Update<'a>> {
+        let mut retold = Vec::new();
+        let mut messages: Vec<Vec<Update<'a>>> = Vec::new();
+        // Pieces without an id are of one message until something else comes.
+        let mut other = None;
+        for update in updates.filter(|update| is_conversation(update.kind)) {
+            if !update.kind.starts_with("agent_message") {
+                other = Some(update.index);
+                retold.extend(self.has(update.kind, update.body).then_some(update));
+                continue;
             }
+            let id = text(update.body, "/messageId");
+            let is_of = |last: &Update<'_>| {
+                let is_open = id.is_some() || Some(last.index) > other;
+                is_open && text(last.body, "/messageId") == id
+            };
+            let mut known = messages.iter_mut();
+            match known.find(|all| all.last().is_some_and(is_of)) {
+                Some(pieces) => pieces.push(update),
+                None => messages.push(vec![update]),
+            }
+        }
+        let said = squeezed(&self.agent);
+        for pieces in messages {
+            // A whole message replaces its pieces.
+            let is_whole =
+                |it: &Update<'_>| it.kind == "agent_message" && it.body.get("content").is_some();
+            let start = pieces.iter().rposition(is_whole).unwrap_or_default();
+            let texts = pieces.iter().skip(start).flat_map(|it| texts(it.body));
+            let text = squeezed(&texts.collect::<String>());
+            if !text.is_empty() && said.contains(&text) {
+                retold.extend(pieces);
+            }
+        }
+        retold.sort_by_key(|update| update.index);
+        retold
+    }
+
+    /// Returns whether an update that is no message of the agent tells a part of this conversation again.
+    fn has(&self, kind: &str, update: &Value) -> bool {
+        match kind {
             kind if kind.starts_with("tool_call") => !self.calls.is_empty(),
             kind if kind.starts_with("user_message") => {
                 let id = text(update, "/messageId");
@@ -242,17 +279,53 @@ mod tests {
     #[test]
     fn what_comes_after_a_replay_is_of_it_if_it_was_said_before() {
         let live = said("the prompt", "an answer", &["a"]);
-        let update = |text: &str| json!({"content": {"type": "text", "text": text}});
-        assert!(live.has("agent_message_chunk", &update(" answer")));
-        assert!(!live.has("agent_message_chunk", &update("Welcome back.")));
+        let of = |live: &Conversation, updates: &[(&str, Value)]| {
+            let updates = updates.iter().enumerate();
+            let updates = updates.map(|(index, (kind, body))| Update {
+                index,
+                session: "s",
+                kind,
+                body,
+            });
+            let retold = live.retold(updates).into_iter();
+            retold.map(|update| update.index).collect::<Vec<_>>()
+        };
+        let nothing: [usize; 0] = [];
+        let piece = |text: &str| {
+            let content = json!({"type": "text", "text": text});
+            ("agent_message_chunk", json!({"content": content}))
+        };
+        let with_id = |id: &str, text: &str| {
+            let (kind, mut body) = piece(text);
+            body["messageId"] = json!(id);
+            (kind, body)
+        };
+        assert_eq!(of(&live, &[piece(" answer")]), [0]);
+        assert_eq!(of(&live, &[piece("Welcome back.")]), nothing);
         let whole = json!({"content": [{"type": "text", "text": "an answer"}]});
-        assert!(live.has("agent_message", &whole));
-        assert!(live.has("user_message_chunk", &update("the")));
-        assert!(live.has("tool_call", &json!({"toolCallId": "b"})));
-        let own = |id: &str| live.has("user_message", &json!({"messageId": id}));
-        assert!(own("id of the prompt") && !own("of another client"));
-        let silent = said("the prompt", "an answer", &[]);
-        assert!(!silent.has("tool_call", &json!({"toolCallId": "b"})));
+        assert_eq!(of(&live, &[("agent_message", whole)]), [0]);
+        // Pieces of a greeting may have been said.
+        let greeting = [piece("Welcome, "), piece("an"), piece("other time.")];
+        assert_eq!(of(&live, &greeting), nothing);
+        let both = [
+            with_id("g", "Hello "),
+            with_id("m", "an answer"),
+            with_id("g", "an"),
+        ];
+        assert_eq!(of(&live, &both), [1]);
+        let mut replaced = with_id("m", "").1;
+        replaced["content"] = json!([{"type": "text", "text": "an answer"}]);
+        let replaced = [with_id("m", "an answer"), ("agent_message", replaced)];
+        assert_eq!(of(&live, &replaced), [0, 1]);
+        let user = |body: Value| ("user_message_chunk", body);
+        let call = ("tool_call", json!({"toolCallId": "b"}));
+        let told = [call.clone(), piece("Welcome."), user(json!({}))];
+        assert_eq!(of(&live, &told), [0, 2]);
+        let own = user(json!({"messageId": "id of the prompt"}));
+        let other = user(json!({"messageId": "of another client"}));
+        assert_eq!(of(&live, &[other, own]), [1]);
+        let silent = said("the prompt", "", &[]);
+        assert_eq!(of(&silent, &[call, piece("Welcome.")]), nothing);
     }
 
     #[test]

@@ -58,10 +58,10 @@ fn told_again<'a>(
     from: usize,
     to: usize,
 ) -> Option<Update<'a>> {
-    conn.recording().updates().find(|update| {
-        let is_within = (from..to).contains(&update.index) && update.session == session;
-        is_within && is_conversation(update.kind) && live.has(update.kind, update.body)
-    })
+    let updates = conn.recording().updates();
+    let ours =
+        updates.filter(|update| (from..to).contains(&update.index) && update.session == session);
+    live.retold(ours).first().copied()
 }
 
 /// A session with what a replay can show, a tool call if the profile has the word for one. Yields

@@ -7,7 +7,7 @@ use crate::harness::{Cx, Entry, Outcome, Turn, Update, skip};
 use crate::requirements::conversation::Conversation;
 use crate::requirements::v2::cancellation::inserted;
 use crate::requirements::{Check, NamedCheck};
-use crate::wire::{Party, is_conversation};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -50,10 +50,10 @@ fn state_first(cx: &mut Cx) -> Outcome {
         let ours = ours.filter(|it| it.session == session && (request..answer).contains(&it.index));
         let ours: Vec<Update<'_>> = ours.collect();
         // An agent may greet its user after the state.
-        let is_replay = |it: &Update<'_>| is_conversation(it.kind) && said.has(it.kind, it.body);
-        let replayed = ours.iter().rposition(is_replay);
-        let mut later = ours.iter().skip(replayed.map_or(0, |place| place + 1));
-        if !later.any(|it| it.kind == "state_update") {
+        let retold = said.retold(ours.iter().copied());
+        let replayed = retold.last().map_or(request, |last| last.index);
+        let is_late = |it: &Update<'_>| it.kind == "state_update" && it.index > replayed;
+        if !ours.iter().any(is_late) {
             return Err(conn.at(
                 answer,
                 "expected a `state_update` after the replay and before the answer to session/resume, got none",
