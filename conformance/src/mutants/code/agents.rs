@@ -20,6 +20,7 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("shares_mcp_servers", shares_mcp_servers),
     ("deletes_no_active_session", deletes_no_active_session),
     ("lists_all_that_had_a_turn", lists_all_that_had_a_turn),
+    ("lists_sessions_below", lists_sessions_below),
     ("answers_in_the_other_session", answers_in_the_other_session),
     ("patches_its_first_message", patches_its_first_message),
     ("one_huge_page", one_huge_page),
@@ -108,6 +109,24 @@ fn lists_all_that_had_a_turn(tap: &mut Tap<'_>, it: &Passing) {
     let all = tap.kept("listed").clone();
     let hit = it.succeeds("session/list") && is_elsewhere && all.is_array();
     tap.edit(it, hit, |value| value["result"]["sessions"] = all);
+}
+
+/// A directory stands for those below it, too, as far as their sessions were listed.
+fn lists_sessions_below(tap: &mut Tap<'_>, it: &Passing) {
+    let (cwd, is_list) = (it.at("/cwd").to_owned(), it.succeeds("session/list"));
+    let known = tap.kept("below").clone();
+    let below = known["cwd"].as_str().unwrap_or_default();
+    let hit = is_list && !cwd.is_empty() && below != cwd && below.starts_with(&cwd);
+    let listed = it
+        .value
+        .pointer("/result/sessions")
+        .and_then(Value::as_array);
+    if let Some(listed) = listed.filter(|listed| is_list && !cwd.is_empty() && !listed.is_empty()) {
+        *tap.kept("below") = json!({"cwd": cwd, "sessions": listed});
+    }
+    tap.edit(it, hit, |value| {
+        value["result"]["sessions"] = known["sessions"].clone()
+    });
 }
 
 /// While the prompt `slow` is worked on, answers to others name its session.
