@@ -51,6 +51,12 @@ fn unique_id(view: &View<'_>) -> RuleResult {
     unique("modes", state.into_iter().flat_map(ids))
 }
 
+/// The mode of a `current_mode_update`. The page shows it as `modeId`; the name in the schema is for
+/// another row to judge.
+pub(super) fn updated(update: &Value) -> Option<&str> {
+    text(update, "/currentModeId").or_else(|| text(update, "/modeId"))
+}
+
 fn update_is_available(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("current_mode_update") else {
         return Ok(0);
@@ -61,7 +67,7 @@ fn update_is_available(view: &View<'_>) -> RuleResult {
     let Some(session) = view.known(update.session).filter(reported) else {
         return Ok(0);
     };
-    let mode = text(update.body, "/currentModeId").unwrap_or_default();
+    let mode = updated(update.body).unwrap_or_default();
     if !session.modes.contains(mode) {
         return violation(format!("expected one of the available modes, got {mode}"));
     }
@@ -132,7 +138,7 @@ fn kept(cx: &mut Cx) -> Outcome {
     conn.prompt(&session, "hello")?;
     // It may change to another mode meanwhile, and reports it.
     let reported = last_update(conn, &session, "current_mode_update", mark);
-    if let Some(current) = reported.and_then(|(_, update)| text(update, "/currentModeId")) {
+    if let Some(current) = reported.and_then(|(_, update)| updated(update)) {
         current.clone_into(&mut mode);
     }
     for (method, index, state) in conn.reopened(&session)? {
@@ -153,7 +159,7 @@ fn update_agrees(cx: &mut Cx) -> Outcome {
     let (session, mode, mark) = in_another_mode(conn)?;
     conn.settle()?;
     let reported = last_update(conn, &session, "current_mode_update", mark);
-    match reported.map(|(index, update)| (index, text(update, "/currentModeId"))) {
+    match reported.map(|(index, update)| (index, updated(update))) {
         None => skip("the agent sends no current_mode_update when its mode is set"),
         Some((_, Some(current))) if current == mode => Ok(()),
         Some((index, current)) => {
