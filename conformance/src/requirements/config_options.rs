@@ -1,13 +1,12 @@
 //! Session config options.
 
-use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::option_lists::last_update;
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{
-    Caps, Conn, Cx, Entry, Outcome, chooses_model, inconclusive, is_privileged, option_set_to, skip,
+    Caps, Conn, Cx, Outcome, chooses_model, inconclusive, is_privileged, option_set_to, skip,
 };
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
@@ -26,7 +25,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("config-options.set-select", Run(set_select)),
     ("config-options.set-boolean", Run(set_boolean)),
-    ("config-options.set-unknown", Run(set_unknown)),
     ("config-options.kept", Run(kept)),
     ("config-options.values", watch(values, NONE)),
 ];
@@ -275,27 +273,6 @@ fn set_boolean(cx: &mut Cx) -> Outcome {
         "sessionId": session, "configId": id_of(option), "type": "boolean", "value": value,
     });
     must_be_set(conn, params)
-}
-
-/// In v2.
-fn set_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (_, _, mut params) = with_select(conn)?;
-    params["configId"] = json!("acp-conformance-no-such-option");
-    let reply = conn.refusal(SET, params)?;
-    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)?;
-    conn.settle()?;
-    let is_changed = |(_, entry): &(usize, &Entry)| {
-        let update = entry.params().get("update");
-        update.is_some_and(|update| text(update, "/sessionUpdate") == Some("config_option_update"))
-    };
-    match conn.since(reply.index).find(is_changed) {
-        Some((index, _)) => Err(conn.at(
-            index,
-            "expected the options as they were after a refused change, got a config_option_update",
-        )),
-        None => Ok(()),
-    }
 }
 
 fn values(view: &View<'_>) -> RuleResult {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::config_options::{SET, id_of, named, offered, set, set_to, value_of, with_select};
@@ -16,6 +17,8 @@ use Check::Run;
 pub(super) const CHECKS: &[NamedCheck] = &[
     ("config-options.complete", Run(complete)),
     ("config-options.complete-update", Run(complete_update)),
+    ("config-options.set-unknown", Run(set_unknown)),
+    ("config-options.set-unlisted-value", Run(set_unlisted_value)),
     (
         "config-options.modes-too",
         watch(
@@ -188,6 +191,40 @@ fn complete_update(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
+/// In v2.
+fn set_unknown(cx: &mut Cx) -> Outcome {
+    refuses(cx, "configId", "acp-conformance-no-such-option")
+}
+
+/// In v2.
+fn set_unlisted_value(cx: &mut Cx) -> Outcome {
+    refuses(cx, "value", "acp-conformance-no-such-value")
+}
+
+/// Setting an option with this value of a member is refused, and no update says that the options have
+/// changed. The agent may report them at any time, those of other sessions too.
+fn refuses(cx: &mut Cx, member: &str, value: &str) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, opened, mut params) = with_select(conn)?;
+    params[member] = json!(value);
+    let reply = conn.refusal(SET, params)?;
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)?;
+    conn.settle()?;
+    let mut known = &opened;
+    let updates = conn.recording().updates_of("config_option_update");
+    for update in updates.filter(|update| update.session == session) {
+        let is_changed = difference(known, update.body, "").is_some();
+        if update.index > reply.index && is_changed {
+            return Err(conn.at(
+                update.index,
+                "expected the options as they were after a refused change, got others",
+            ));
+        }
+        known = update.body;
+    }
+    Ok(())
+}
+
 /// An option that an update lacks can be set, and is listed then. That an update has fewer options than
 /// there were says nothing: an option may depend on another.
 pub(super) fn updates_all(view: &View<'_>) -> RuleResult {
@@ -282,8 +319,8 @@ fn modes_in_sync(cx: &mut Cx) -> Outcome {
     }
     conn.settle()?;
     match last_update(conn, &session, "current_mode_update", mark) {
-        Some((index, update)) if text(update, "/currentModeId") != Some(current) => {
-            let mode = named(update.get("currentModeId"));
+        Some((index, update)) if modes::updated(update) != Some(current) => {
+            let mode = modes::updated(update).unwrap_or("none");
             let reason = format!("expected the mode {current:?} after {id} was set, got {mode}");
             Err(conn.at(index, reason))
         }
