@@ -132,7 +132,8 @@ impl Conn {
     pub fn call(&mut self, method: &str, params: Value) -> Outcome<Reply> {
         let request = self.request(method, params);
         // Itself, or what the session needs.
-        match method == "initialize" || sets_up(method) {
+        let logs_in = method == self.login_methods().0;
+        match method == "initialize" || logs_in || sets_up(method) {
             true => self.reply_within(request, self.env.start_timeout()),
             false => self.reply(request),
         }

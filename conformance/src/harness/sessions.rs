@@ -22,12 +22,16 @@ impl Conn {
     /// Initializes, and authenticates when the profile says how.
     ///
     /// # Errors
-    /// When the agent refuses or does not answer.
+    /// When the agent refuses or does not answer; inconclusive if the client declares nothing.
     pub fn open(&mut self, caps: &Caps) -> Outcome {
         let answer = self.initialize(caps);
         match (answer, caps) {
             (Ok(_), _) => {}
             (Err(stop), Caps::Full) => return Err(self.not_started(stop)),
+            // A row of its own judges it.
+            (Err(Stop::Fail(_)), Caps::None) => {
+                return inconclusive("the agent accepts no client without capabilities");
+            }
             (Err(stop), _) => return Err(stop),
         }
         if self.env.conditions.no_session.is_some() {

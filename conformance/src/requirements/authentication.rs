@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Caps, Conn, Cx, Outcome, skip};
+use crate::harness::{Capability, Caps, Conn, Cx, Outcome, inconclusive, skip};
 use crate::passive::{RuleResult, View};
-use crate::wire::Party;
+use crate::wire::{Party, Version};
 
 use Check::Run;
 
@@ -21,6 +21,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("authentication.authenticate", Run(authenticate)),
     ("authentication.opens-sessions", Run(opens_sessions)),
+    ("authentication.unknown-method", Run(unknown_method)),
     ("authentication.logout", Run(logout)),
 ];
 
@@ -34,13 +35,23 @@ fn id(method: &Value) -> Option<&str> {
 }
 
 fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    let result = conn.initialize(&Caps::None)?;
-    if methods(&result).any(|method| text(method, "/type") == Some("terminal")) {
-        return Err(conn.at(
-            conn.mark() - 1,
-            "expected no terminal method for a client without terminals, got one",
-        ));
+    // What stands beside the capability declares nothing of it.
+    let beside = match cx.env().schema.version() {
+        Version::V1 => json!({"terminal": true, "auth": {"terminal": false}}),
+        Version::V2 => json!({"auth": {"terminal": null}}),
+    };
+    for caps in [Caps::None, Caps::These(beside)] {
+        let conn = cx.fresh()?;
+        let reply = conn.call("initialize", caps.initialize(conn.version()))?;
+        let Ok(result) = &reply.answer else {
+            return inconclusive("the agent accepts no client without some capabilities");
+        };
+        if methods(result).any(|method| text(method, "/type") == Some("terminal")) {
+            return Err(conn.at(
+                reply.index,
+                "expected no terminal method for a client that does not declare it, got one",
+            ));
+        }
     }
     Ok(())
 }
@@ -80,6 +91,17 @@ fn opens_sessions(cx: &mut Cx) -> Outcome {
     // `session` would log in once more.
     let params = conn.setup(None);
     conn.result("session/new", params).map(drop)
+}
+
+fn unknown_method(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    let result = conn.initialize(&Caps::Full)?;
+    if methods(&result).next().is_none() {
+        return skip("the agent offers no way to log in");
+    }
+    let (login, _) = conn.login_methods();
+    let params = json!({"methodId": "acp-conformance-no-such-method"});
+    conn.refusal(login, params).map(drop)
 }
 
 /// Logging out ends the login of the agent's user.

@@ -115,6 +115,14 @@ fn a_turn_that_ends_before_it_is_cancelled_decides_nothing() {
 }
 
 #[test]
+fn an_agent_without_a_login_is_not_asked_to_refuse_one() {
+    let test = AgentTest::new(|| Careless).only(["authentication.unknown-method"]);
+    let report = test.run().unwrap();
+    let text = report::text(&report).unwrap();
+    assert_eq!(report.with(Outcome::Skip).count(), 1, "{text}");
+}
+
+#[test]
 fn a_test_that_decides_nothing_fails() {
     let said = panics(AgentTest::new(|| Careless).only(["plan"]));
     assert!(said.starts_with("nothing was decided"), "{said}");
