@@ -107,11 +107,16 @@ fn newer_version(cx: &mut Cx) -> Outcome {
 }
 
 fn older_version(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
+    let mut conn = cx.fresh()?;
     let is_v2 = conn.version() == Version::V2;
     let mut reply = ask_for(conn, 0)?;
-    if is_v2 && reply.answer.is_err() {
+    if reply.answer.is_err() && (is_v2 || speaks_v2(&reply)) {
         refuses_version(conn, &reply, 0)?;
+        if !is_v2 {
+            return Ok(());
+        }
+        // After a refusal, the agent may end.
+        conn = cx.fresh()?;
         reply = ask_for(conn, 1)?;
         if reply.answer.is_err() {
             return refuses_version(conn, &reply, 1);
@@ -133,6 +138,18 @@ fn older_version(cx: &mut Cx) -> Outcome {
     }
 }
 
+/// The versions that the agent supports, as a refusal tells them.
+fn supported(reply: &Reply) -> Option<&Vec<Value>> {
+    let error = reply.answer.as_ref().err()?;
+    error.pointer("/data/supported")?.as_array()
+}
+
+/// Whether the agent that refuses a version speaks v2, too, by which it has to refuse it.
+fn speaks_v2(reply: &Reply) -> bool {
+    let mut supported = supported(reply).into_iter().flatten();
+    supported.any(|version| version.as_u64() >= Some(Version::V2.number()))
+}
+
 /// The agent says that it supports no version up to `requested`, and which it does.
 fn refuses_version(conn: &Conn, reply: &Reply, requested: u64) -> Outcome {
     conn.has_code(reply, UNSUPPORTED_PROTOCOL_VERSION)?;
@@ -141,9 +158,9 @@ fn refuses_version(conn: &Conn, reply: &Reply, requested: u64) -> Outcome {
         .as_ref()
         .err()
         .and_then(|error| error.get("data"));
-    let supported = data.and_then(|data| data.get("supported")?.as_array());
     let is_later = |version: &Value| version.as_u64().is_some_and(|it| it > requested);
-    let names_later = supported.is_some_and(|all| !all.is_empty() && all.iter().all(is_later));
+    let names_later =
+        supported(reply).is_some_and(|all| !all.is_empty() && all.iter().all(is_later));
     if names_later && data.and_then(|data| data.get("requested")?.as_u64()) == Some(requested) {
         return Ok(());
     }
