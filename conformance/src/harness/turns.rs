@@ -74,18 +74,25 @@ impl Conn {
         }
     }
 
-    /// Waits until a prompt is accepted, in the versions that say so before the turn ends.
+    /// Waits until a prompt is accepted, in the versions that say so before the turn ends. What comes before
+    /// the insertion, such as a hook, may take as long as a turn.
     ///
     /// # Errors
-    /// When it is refused or not answered.
+    /// When it is refused, not answered, or answered after the end of its turn.
     pub fn accepted(&mut self, request: usize) -> Outcome {
         if !self.adapter().answers_early {
             return Ok(());
         }
-        let reply = self.reply(request)?;
+        let reply = self.reply_within(request, self.env.turn_timeout)?;
         let reason = "expected the prompt to be accepted, got an error";
-        let accepted = reply.answer.map_err(|_| self.at(reply.index, reason));
-        accepted.map(drop)
+        reply.answer.map_err(|_| self.at(reply.index, reason))?;
+        match self.turn_end(request) {
+            Some(end) if end < reply.index => Err(self.at(
+                end,
+                "expected an answer to session/prompt before the end of the work, got the end",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the place where the turn of the prompt at `request` has ended, if it has.
