@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::harness::{Conn, Cx, Outcome, Recording, Turn, inconclusive, skip};
+use crate::harness::{Conn, Consent, Cx, Outcome, Recording, Stop, inconclusive, skip};
 use crate::passive::{RuleResult, View, violation};
-use crate::requirements::passive::watch_all;
+use crate::requirements::passive::{text, watch_all};
+use crate::requirements::tool_calls::{Asking, asking};
 use crate::requirements::{Check, NamedCheck};
-use crate::wire::{FindingKind, Party};
+use crate::wire::{FindingKind, Party, is_output};
 
 use Check::Run;
 
@@ -79,11 +80,16 @@ fn user_message(cx: &mut Cx) -> Outcome {
 
 fn running(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
+    let opened = conn.mark();
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    match reported(conn, &session, turn.request, "running") {
-        Some(index) if index < turn.end => Ok(()),
-        _ => Err(conn.at(
+    // The prompt may join work that the agent has begun by itself.
+    let states = (opened..turn.end).rev();
+    let states = states.filter_map(|index| state(conn.recording(), index, &session));
+    let mut since_idle = states.take_while(|state| *state != "idle");
+    match since_idle.any(|state| state == "running") {
+        true => Ok(()),
+        false => Err(conn.at(
             turn.end,
             "expected the state `running` before the end of the work, got none",
         )),
@@ -102,55 +108,74 @@ fn message_ids(view: &View<'_>) -> RuleResult {
     violation(format!("expected `messageId` in {}, got none", update.kind))
 }
 
-/// Works on the prompt `tool` until it asks for permission. Yields the place of the question
-/// and the turn.
-fn asked(conn: &mut Conn, session: &str) -> Outcome<(usize, Turn)> {
-    let word = conn.word(&["permission", "tool"])?;
-    let turn = conn.prompt(session, word)?;
-    let question = conn.since(turn.request).find(|(index, entry)| {
-        *index < turn.end && entry.calls(Party::Agent, "session/request_permission")
-    });
-    match question.map(|(index, _)| index) {
-        Some(index) => Ok((index, turn)),
-        None => skip("the agent did not ask for permission"),
-    }
-}
-
 fn requires_action(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    let (question, turn) = asked(conn, &session)?;
-    match reported(conn, &session, turn.request, "requires_action") {
-        Some(index) if index < turn.end => Ok(()),
-        _ => Err(conn.at(
-            question,
-            "expected the state `requires_action` while this was open, got none",
-        )),
+    let Asking {
+        session,
+        running,
+        asked,
+    } = asking(conn, Consent::Hold)?;
+    let limit = conn.env.timeout;
+    let what = "the state `requires_action`";
+    let blocked = conn.wait(running, what, limit, |recording, index| {
+        state(recording, index, &session).filter(|state| *state == "requires_action")?;
+        Some(())
+    });
+    match blocked {
+        Err(Stop::Fail(_)) if !conn.has_ended() => {
+            return Err(conn.at(
+                asked,
+                "expected the state `requires_action` while this was open, got none",
+            ));
+        }
+        blocked => blocked?,
     }
+    conn.cancel(&session);
+    // How the turn ends is for other requirements.
+    conn.turn_reply(running).ok();
+    Ok(())
 }
 
 fn resumes(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    let (question, turn) = asked(conn, &session)?;
-    let Some((answer, _)) = conn.recording().answer(question) else {
+    let Asking {
+        session,
+        running,
+        asked,
+    } = asking(conn, Consent::Allow)?;
+    let turn = conn.finish(running)?;
+    let Some((answer, _)) = conn.recording().answer(asked) else {
         return inconclusive("the question was not answered");
     };
-    let is_blocked = reported(conn, &session, turn.request, "requires_action");
-    if is_blocked.is_none_or(|index| index > answer) {
-        return skip("the agent did not report `requires_action`");
+    let mut states = (running..answer)
+        .rev()
+        .filter_map(|index| state(conn.recording(), index, &session));
+    if states.next() != Some("requires_action") {
+        return skip("the agent did not report `requires_action` until the answer");
     }
-    match reported(conn, &session, answer, "running") {
-        Some(index) if index < turn.end => Ok(()),
+    let resumed = reported(conn, &session, answer, "running");
+    if resumed.is_some_and(|index| index < turn.end) {
+        return Ok(());
+    }
+    let goes_on = |index: &usize| {
+        let update = update(conn.recording(), *index, &session);
+        update.is_some_and(|(kind, body)| is_progress(kind, body))
+    };
+    match (answer..turn.end).find(goes_on) {
         // The work may end without resuming.
-        _ if !(answer..turn.end).any(|it| update(conn.recording(), it, &session).is_some()) => {
-            inconclusive("nothing was done after the answer to the question")
-        }
-        _ => Err(conn.at(
-            turn.end,
+        None => inconclusive("nothing was done after the answer to the question"),
+        Some(index) => Err(conn.at(
+            index,
             "expected the state `running` after the answer to the question, got none",
         )),
     }
+}
+
+/// Whether an update shows that foreground work goes on. That a call has failed or was cancelled may be the
+/// end of it.
+fn is_progress(kind: &str, update: &Value) -> bool {
+    let status = text(update, "/status");
+    is_output(kind) && !matches!(status, Some("failed" | "cancelled" | "pending"))
 }
 
 fn silent_after_cancel(cx: &mut Cx) -> Outcome {
@@ -169,5 +194,31 @@ fn silent_after_cancel(cx: &mut Cx) -> Outcome {
     match late {
         Some((index, reason)) => Err(conn.at(index, reason)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn work_that_ends_does_not_go_on() {
+        let call = |status: &str| is_progress("tool_call_update", &json!({"status": status}));
+        assert!(call("in_progress") && call("completed"));
+        assert!(!call("failed") && !call("cancelled") && !call("pending"));
+        assert!(is_progress(
+            "agent_message_chunk",
+            &json!({"messageId": "m"})
+        ));
+        for kind in [
+            "state_update",
+            "usage_update",
+            "session_info_update",
+            "user_message",
+        ] {
+            assert!(!is_progress(kind, &json!({})), "{kind}");
+        }
     }
 }
