@@ -51,7 +51,7 @@ pub enum Excuse {
     Refused,
     /// A `null` result where the schema requires an object without required members.
     EmptyResult,
-    /// An update after a cancelled turn that describes the session, not the turn.
+    /// An update after a cancelled turn that describes the session or a tool call of an earlier turn.
     Background,
     /// A gap that the recorder left on purpose.
     OnPurpose,

@@ -382,10 +382,10 @@ impl Tracker {
             return;
         };
         let at = "/params/update";
+        let Some(update) = params.and_then(|params| params.get("update")) else {
+            return;
+        };
         if self.schema.version() == Version::V2 {
-            let Some(update) = params.and_then(|params| params.get("update")) else {
-                return;
-            };
             if kind == "state_update" {
                 self.turns.reported(session, update);
             } else if let Some(id) = self.turns.late(session, kind, update) {
@@ -396,7 +396,7 @@ impl Tracker {
             }
             return;
         }
-        match self.turns.update(session, kind) {
+        match self.turns.update(session, kind, update) {
             Some(Late::Output) => {
                 let message = format!(
                     "expected no `{kind}` after the answer of the cancelled turn it belongs to, got one"

@@ -4,9 +4,9 @@
 //! In version 1 the answer of the prompt ends a turn, in version 2 an idle `state_update`.
 //! Updates between turns are legal, and a client may have sent the next prompt
 //! already; an update is late only when the session's last turn was answered
-//! `cancelled` and none is open. In version 2 work in the background goes on, so it
-//! must also name a message or tool call of the cancelled work. At most [`CAPACITY`]
-//! sessions and [`IDS`] messages and calls of them are remembered.
+//! `cancelled` and none is open. A tool call of an earlier turn may go on; in version 2
+//! work in the background goes on, so an update must also name a message or tool call of the
+//! cancelled work. At most [`CAPACITY`] sessions and [`IDS`] messages and calls of them are remembered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,7 +39,7 @@ pub(crate) fn is_conversation(kind: &str) -> bool {
 pub(crate) enum Late {
     /// Output of the turn after its answer.
     Output,
-    /// News of the session after the answer.
+    /// News of the session, or of a tool call of an earlier turn, after the answer.
     News,
 }
 
@@ -49,16 +49,38 @@ struct Session {
     cancelled: bool,
     /// In version 2: a prompt was accepted, or the agent reports that it works.
     working: bool,
-    /// In version 2: the messages and tool calls of the latest work.
-    shown: HashSet<String>,
-    /// In version 2: the tool calls that the latest state lists as going on in the background.
-    background: HashSet<String>,
+    /// The tool calls that the latest turn or work has begun; in version 2 those that it has shown, without
+    /// those that a state lists as going on in the background, and its messages.
+    shown: [HashSet<String>; 3],
+}
+
+/// Tool calls, thoughts and messages each have ids of their own: their place in [`Session::shown`].
+const CALLS: usize = 0;
+
+fn class(kind: &str) -> usize {
+    match kind {
+        kind if kind.starts_with("tool_call") => CALLS,
+        kind if kind.starts_with("agent_thought") => 1,
+        _ => 2,
+    }
 }
 
 impl Session {
     /// In version 2, whether its latest work was cancelled and has ended.
     fn is_cancelled(&self) -> bool {
         self.open == 0 && !self.working && self.cancelled
+    }
+
+    /// How many messages and tool calls are remembered.
+    fn ids(&self) -> usize {
+        self.shown.iter().map(HashSet::len).sum()
+    }
+
+    /// Other work begins. Yields how many messages and tool calls are forgotten.
+    fn forget(&mut self) -> usize {
+        let ids = self.ids();
+        self.shown.iter_mut().for_each(HashSet::clear);
+        ids
     }
 }
 
@@ -77,7 +99,7 @@ impl Turns {
             let ids = &mut self.ids;
             self.sessions.retain(|_, session| {
                 let is_kept = session.open > 0;
-                *ids -= if is_kept { 0 } else { session.shown.len() };
+                *ids -= if is_kept { 0 } else { session.ids() };
                 is_kept
             });
             if self.sessions.len() >= CAPACITY {
@@ -85,6 +107,9 @@ impl Turns {
             }
         }
         let session = self.sessions.entry(session.to_owned()).or_default();
+        if session.open == 0 && !session.working {
+            self.ids -= session.forget();
+        }
         session.open += 1;
         session.cancelled = false;
     }
@@ -115,14 +140,14 @@ impl Turns {
         let is_idle = text("state") == Some("idle");
         if !is_idle && !session.working {
             // Other work begins.
-            self.ids -= session.shown.len();
-            session.shown.clear();
+            self.ids -= session.forget();
         }
         session.working = !is_idle;
         session.cancelled = is_idle && text("stopReason") == Some("cancelled");
         let listed = update.get("background").and_then(Value::as_array);
-        let listed = listed.into_iter().flatten().filter_map(id_of);
-        session.background = listed.map(str::to_owned).take(IDS).collect();
+        for call in listed.into_iter().flatten().filter_map(id_of) {
+            self.ids -= usize::from(session.shown[CALLS].remove(call));
+        }
     }
 
     /// In version 2, takes an update in. Returns the message or tool call of cancelled work that it is
@@ -135,12 +160,13 @@ impl Turns {
     ) -> Option<&'a str> {
         let session = self.sessions.get_mut(session)?;
         let id = id_of(update).filter(|_| is_output(kind))?;
-        if session.is_cancelled() {
-            let is_late = session.shown.contains(id) && !session.background.contains(id);
-            return is_late.then_some(id);
+        let is_cancelled = session.is_cancelled();
+        let shown = session.shown.get_mut(class(kind))?;
+        if is_cancelled {
+            return shown.contains(id).then_some(id);
         }
-        if (session.working || session.open > 0) && self.ids < IDS && !session.shown.contains(id) {
-            session.shown.insert(id.to_owned());
+        if (session.working || session.open > 0) && self.ids < IDS && !shown.contains(id) {
+            shown.insert(id.to_owned());
             self.ids += 1;
         }
         None
@@ -149,19 +175,26 @@ impl Turns {
     /// The session is set up anew, so what follows is its replay.
     pub(crate) fn reopened(&mut self, session: &str) {
         let known = self.sessions.remove(session);
-        self.ids -= known.map_or(0, |session| session.shown.len());
+        self.ids -= known.map_or(0, |session| session.ids());
     }
 
-    /// Judges an update by when it comes.
-    pub(crate) fn update(&self, session: &str, kind: &str) -> Option<Late> {
-        let session = self.sessions.get(session)?;
-        if session.open > 0 || !session.cancelled {
+    /// In version 1, judges an update by when it comes.
+    pub(crate) fn update(&mut self, session: &str, kind: &str, update: &Value) -> Option<Late> {
+        let session = self.sessions.get_mut(session)?;
+        if session.open > 0 {
+            let call = id_of(update).filter(|_| kind == "tool_call" && self.ids < IDS);
+            let is_new = call.is_some_and(|call| session.shown[CALLS].insert(call.to_owned()));
+            self.ids += usize::from(is_new);
             return None;
         }
-        Some(if is_output(kind) {
-            Late::Output
-        } else {
-            Late::News
+        if !session.cancelled {
+            return None;
+        }
+        let is_earlier = kind == "tool_call_update"
+            && !id_of(update).is_some_and(|call| session.shown[CALLS].contains(call));
+        Some(match is_output(kind) && !is_earlier {
+            true => Late::Output,
+            false => Late::News,
         })
     }
 }
@@ -203,12 +236,37 @@ mod tests {
         }
     }
 
+    /// How an update of version 1 about the tool call `id`, or about none, stands to a cancelled turn.
+    fn heard(turns: &mut Turns, session: &str, kind: &str, id: Option<&str>) -> Option<Late> {
+        turns.update(session, kind, &json!({"toolCallId": id}))
+    }
+
     #[test]
     fn output_after_a_cancelled_turn_is_late() {
-        let turns = cancelled();
-        assert_eq!(turns.update("s", "agent_message_chunk"), Some(Late::Output));
-        assert_eq!(turns.update("s", "usage_update"), Some(Late::News));
-        assert_eq!(turns.update("other", "tool_call"), None);
+        let mut turns = cancelled();
+        let mut found = |session: &str, kind: &str| heard(&mut turns, session, kind, None);
+        assert_eq!(found("s", "agent_message_chunk"), Some(Late::Output));
+        assert_eq!(found("s", "usage_update"), Some(Late::News));
+        assert_eq!(found("other", "tool_call"), None);
+    }
+
+    /// A command may run in the background from one turn to the next.
+    #[test]
+    fn a_tool_call_of_an_earlier_turn_is_not_late() {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        assert_eq!(heard(&mut turns, "s", "tool_call", Some("earlier")), None);
+        turns.answered("s", Some(&json!({"stopReason": "end_turn"})));
+        turns.prompt("s");
+        assert_eq!(heard(&mut turns, "s", "tool_call", Some("own")), None);
+        let both = |turns: &mut Turns| {
+            ["earlier", "own"].map(|id| heard(turns, "s", "tool_call_update", Some(id)))
+        };
+        assert_eq!(both(&mut turns), [None, None]);
+        turns.answered("s", Some(&json!({"stopReason": "cancelled"})));
+        assert_eq!(both(&mut turns), [Some(Late::News), Some(Late::Output)]);
+        let begun = heard(&mut turns, "s", "tool_call", Some("new"));
+        assert_eq!(begun, Some(Late::Output));
     }
 
     #[test]
@@ -216,17 +274,18 @@ mod tests {
         let mut turns = Turns::default();
         turns.prompt("s");
         turns.answered("s", Some(&json!({"stopReason": "end_turn"})));
-        assert_eq!(turns.update("s", "agent_message_chunk"), None);
+        let late = heard(&mut turns, "s", "agent_message_chunk", None);
+        assert_eq!(late, None);
     }
 
     #[test]
     fn the_next_turn_and_a_replay_clear_the_mark() {
         let mut turns = cancelled();
         turns.prompt("s");
-        assert_eq!(turns.update("s", "tool_call"), None);
+        assert_eq!(heard(&mut turns, "s", "tool_call", None), None);
         let mut turns = cancelled();
         turns.reopened("s");
-        assert_eq!(turns.update("s", "user_message_chunk"), None);
+        assert_eq!(heard(&mut turns, "s", "user_message_chunk", None), None);
     }
 
     /// Whether a message or call with this id is late in version 2.
@@ -254,6 +313,18 @@ mod tests {
         assert!(!message(&mut turns));
         turns.reported("s", &json!({"state": "idle", "stopReason": "end_turn"}));
         assert!(!message(&mut turns));
+    }
+
+    #[test]
+    fn in_version_2_messages_of_different_types_may_have_one_id() {
+        let mut turns = Turns::default();
+        turns.prompt("s");
+        turns.accepted("s");
+        let says = |turns: &mut Turns, kind: &str| is_late(turns, kind, json!({"messageId": "1"}));
+        assert!(!says(&mut turns, "agent_thought_chunk"));
+        turns.reported("s", &json!({"state": "idle", "stopReason": "cancelled"}));
+        assert!(!says(&mut turns, "agent_message_chunk"));
+        assert!(says(&mut turns, "agent_thought"));
     }
 
     #[test]
@@ -287,6 +358,7 @@ mod tests {
         turns.prompt("s");
         turns.prompt("s");
         turns.answered("s", Some(&json!({"stopReason": "cancelled"})));
-        assert_eq!(turns.update("s", "agent_message_chunk"), None);
+        let late = heard(&mut turns, "s", "agent_message_chunk", None);
+        assert_eq!(late, None);
     }
 }
