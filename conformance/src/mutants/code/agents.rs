@@ -29,6 +29,7 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("misses_early_cancellation", misses_early_cancellation),
     ("fails_after_insertion", fails_after_insertion),
     ("cancels_before_insertion", cancels_before_insertion),
+    ("cancels_before_it_works", cancels_before_it_works),
     ("cancels_everything", cancels_everything),
     ("cancelled_request_fails", cancelled_request_fails),
 ];
@@ -293,6 +294,17 @@ fn cancels_before_insertion(tap: &mut Tap<'_>, it: &Passing) {
         Some(prompt) => tap.to_client(&cancelled(&prompt["id"])),
         None => tap.forward(),
     }
+}
+
+/// A prompt that is cancelled at once is inserted, and its work does not begin, which is sound.
+fn cancels_before_it_works(tap: &mut Tap<'_>, it: &Passing) {
+    if let Some(prompt) = prompt_with_cancellation(it) {
+        *tap.kept("idle") = prompt["params"]["sessionId"].clone();
+    }
+    let idle = tap.kept("idle").clone();
+    let is_work = it.updates("state_update") || it.updates("agent_message_chunk");
+    let is_lost = is_work && idle.is_string() && it.params["sessionId"] == idle;
+    tap.lose(it, is_lost);
 }
 
 fn cancelled(id: &Value) -> Value {

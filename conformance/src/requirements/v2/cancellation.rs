@@ -3,11 +3,12 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Conn, Consent, Cx, Outcome, Reply, Stop, Turn, inconclusive, skip};
-use crate::requirements::cancellation::must_be_cancelled;
+use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Reply, Stop, inconclusive, skip};
+use crate::requirements::cancellation::{must_be_cancelled, stop_of};
+use crate::requirements::passive::text;
 use crate::requirements::tool_calls::{Asking, asking, did_not_run};
 use crate::requirements::{Check, NamedCheck};
-use crate::wire::Party;
+use crate::wire::{Party, Version, is_output};
 
 use Check::Run;
 
@@ -39,11 +40,12 @@ pub(super) fn inserted(
     let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
     let sent = conn.send_joined(&[prompt, next(&id)]);
     let request = sent.first().copied().unwrap_or_default();
-    let reply = conn.reply(request)?;
-    match reply.code() {
-        None => return Ok(Some(request)),
-        Some(ErrorCode::REQUEST_CANCELLED) => {}
-        Some(code) => {
+    let reply = conn.reply_within(request, conn.env.turn_timeout)?;
+    match (&reply.answer, reply.code()) {
+        (Ok(_), _) => return Ok(Some(request)),
+        (_, Some(ErrorCode::REQUEST_CANCELLED)) => {}
+        (Err(_), code) => {
+            let code = code.map_or_else(|| "another error".to_owned(), |code| code.to_string());
             let reason = format!("expected a result or error -32800, got {code}");
             return Err(conn.at(reply.index, reason));
         }
@@ -70,15 +72,58 @@ fn at_once(cx: &mut Cx) -> Outcome {
     let Some(request) = inserted(conn, &session, |_| cancel.clone())? else {
         return Ok(());
     };
-    let Turn { end, stop, .. } = conn.finish(request)?;
-    match stop.as_str() {
-        "cancelled" => Ok(()),
-        "end_turn" => inconclusive("the turn may have ended before the cancellation"),
-        _ => Err(conn.at(
-            end,
-            format!("expected the stop reason cancelled, got {stop:?}"),
+    let Some(reply) = end_of_cancelled(conn, request)? else {
+        return Ok(());
+    };
+    match stop_of(&reply.answer) {
+        Some("cancelled") => Ok(()),
+        Some("error") => Err(conn.at(
+            reply.index,
+            "expected another stop reason of cancelled work, got error",
+        )),
+        // Without work there is none whose end could have a reason.
+        _ if !has_worked(conn, request) => Ok(()),
+        stop => inconclusive(format!(
+            "the work may have ended before the cancellation: {}",
+            stop.unwrap_or("none")
         )),
     }
+}
+
+/// Waits for the end of the work of a prompt that was cancelled before anything of its work was seen. Yields
+/// none if none was reported, as in version 2 a prompt may be inserted and cancelled before its work begins,
+/// and no end is due then.
+///
+/// # Errors
+/// When the work that was reported does not end in time.
+pub(in crate::requirements) fn end_of_cancelled(
+    conn: &mut Conn,
+    request: usize,
+) -> Outcome<Option<Reply>> {
+    match conn.turn_reply(request) {
+        Err(Stop::Fail(_))
+            if conn.version() == Version::V2
+                && !conn.has_ended()
+                && conn.recording().result(request).is_some()
+                && !has_worked(conn, request) =>
+        {
+            Ok(None)
+        }
+        reply => reply.map(Some),
+    }
+}
+
+/// Whether the agent has reported work in the session of a prompt since it was sent.
+fn has_worked(conn: &Conn, request: usize) -> bool {
+    let recording = conn.recording();
+    let session = recording.entries.get(request).and_then(Entry::session);
+    let mut ours = recording
+        .updates()
+        .filter(|update| update.index > request && Some(update.session) == session);
+    ours.any(|update| {
+        let state = text(update.body, "/state").filter(|_| update.kind == "state_update");
+        is_output(update.kind) || state.is_some_and(|state| state != "idle")
+    })
 }
 
 fn request(cx: &mut Cx) -> Outcome {
@@ -90,7 +135,7 @@ fn request(cx: &mut Cx) -> Outcome {
     };
     // Whether the request or the session ends the work is the agent's choice.
     conn.cancel(&session);
-    conn.turn_reply(request).map(drop)
+    end_of_cancelled(conn, request).map(drop)
 }
 
 /// A result or an error, whatever the agent makes of the cancellation.
