@@ -27,11 +27,14 @@ fn blocks_of<'a>(method: &str, params: &'a Value) -> Vec<&'a Value> {
         "session/request_permission" => params.get("toolCall"),
         _ => None,
     };
-    match whole.and_then(|whole| whole.get("content")) {
+    let mut blocks = match whole.and_then(|whole| whole.get("content")) {
         Some(block @ Value::Object(_)) => vec![block],
         Some(Value::Array(all)) => all.iter().filter_map(|item| item.get("content")).collect(),
         _ => Vec::new(),
-    }
+    };
+    // Of a compaction.
+    blocks.extend(whole.into_iter().flat_map(|whole| items(whole, "/summary")));
+    blocks
 }
 
 /// The content blocks of the agent in a message.
@@ -84,7 +87,8 @@ fn mime_type(view: &View<'_>) -> RuleResult {
         }
         seen += 1;
         let mime = text(block, "/mimeType").unwrap_or_default();
-        if !mime.starts_with(&format!("{kind}/")) {
+        let top = mime.split_once('/').map(|(top, _)| top);
+        if !top.is_some_and(|top| top.eq_ignore_ascii_case(kind)) {
             return violation(format!("expected a MIME type of {kind}, got {mime:?}"));
         }
     }
@@ -100,12 +104,48 @@ fn uri(view: &View<'_>) -> RuleResult {
         }
         seen += 1;
         let uri = text(block, "/uri").or_else(|| text(block, "/resource/uri"));
-        let scheme = uri
-            .and_then(|uri| uri.split_once(':'))
-            .map(|(scheme, _)| scheme);
-        if scheme.is_none_or(|scheme| scheme.is_empty() || scheme.contains('/')) {
+        if !uri.is_some_and(has_scheme) {
             return violation(format!("expected a URI, got {:?}", uri.unwrap_or_default()));
         }
     }
     Ok(seen)
+}
+
+/// Whether it begins with a scheme as RFC 3986 has it. One letter is the drive of a path.
+fn has_scheme(uri: &str) -> bool {
+    let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    uri.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.len() > 1
+            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.chars().all(is_of_scheme)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_no_scheme() {
+        for uri in [
+            "file:///a.txt",
+            "https://x",
+            "urn:a:b",
+            "git+ssh://x",
+            "zed:///a",
+        ] {
+            assert!(has_scheme(uri), "{uri}");
+        }
+        for path in [
+            "/tmp/a:b",
+            "C:\\notes.txt",
+            "C:/notes.txt",
+            "12:30 notes",
+            "a b:c",
+            ":x",
+            "x",
+        ] {
+            assert!(!has_scheme(path), "{path}");
+        }
+    }
 }
