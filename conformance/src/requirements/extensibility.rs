@@ -6,7 +6,7 @@ use super::passive::watch_all;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Cx, Outcome};
 use crate::passive::{RuleResult, Update, View, violation};
-use crate::wire::Party;
+use crate::wire::{Party, Version};
 
 use Check::Run;
 
@@ -56,30 +56,30 @@ fn trace_context(view: &View<'_>) -> RuleResult {
     if view.said.from != Party::Agent || is_free {
         return Ok(0);
     }
-    let result = view.said.value.get("result");
-    let seen = traced(view.params())?;
-    Ok(seen + traced(result.unwrap_or(&Value::Null))?)
+    let (result, version) = (view.said.value.get("result"), view.state.version);
+    let seen = traced(version, view.params())?;
+    Ok(seen + traced(version, result.unwrap_or(&Value::Null))?)
 }
 
 /// Members whose values are no types of the protocol.
 const FREE: [&str; 3] = ["rawInput", "rawOutput", "requestedSchema"];
 
 /// Every `_meta` in a value has the reserved keys for trace context only. Returns how many there are.
-fn traced(value: &Value) -> RuleResult {
+fn traced(version: Version, value: &Value) -> RuleResult {
     let mut seen = 0;
     match value {
         Value::Array(elements) => {
             for element in elements {
-                seen += traced(element)?;
+                seen += traced(version, element)?;
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
                 if name == "_meta" {
-                    is_trace_context(member)?;
+                    is_trace_context(version, member)?;
                     seen += 1;
                 } else if !FREE.contains(&name.as_str()) {
-                    seen += traced(member)?;
+                    seen += traced(version, member)?;
                 }
             }
         }
@@ -88,14 +88,17 @@ fn traced(value: &Value) -> RuleResult {
     Ok(seen)
 }
 
-fn is_trace_context(meta: &Value) -> RuleResult {
+fn is_trace_context(version: Version, meta: &Value) -> RuleResult {
     let formats = [
         ("traceparent", is_traceparent as fn(&str) -> bool),
         ("tracestate", is_list),
         ("baggage", is_list),
     ];
+    // In version 2 an update removes a key by `null`.
+    let is_removed = |value: &Value| version == Version::V2 && value.is_null();
     for (name, is_valid) in formats {
         if let Some(value) = meta.get(name)
+            && !is_removed(value)
             && !value.as_str().is_some_and(is_valid)
         {
             return violation(format!(
@@ -159,7 +162,8 @@ mod tests {
     fn reserved_keys_count_in_every_meta_and_nowhere_else() {
         let of = |meta: &Value| {
             let entry = json!({"content": "x", "_meta": meta});
-            traced(&json!({"update": {"entries": [entry], "_meta": {"own": 1}}}))
+            let update = json!({"entries": [entry], "_meta": {"own": 1}});
+            traced(Version::V1, &json!({"update": update}))
         };
         assert_eq!(
             of(&json!({"tracestate": "a=1, b=2", "baggage": "k=v;p"})),
@@ -183,6 +187,13 @@ mod tests {
             assert!(found.reason.contains(reason), "{}", found.reason);
         }
         let free = json!({"rawOutput": {"_meta": {"traceparent": "7"}}, "traceparent": "7"});
-        assert_eq!(traced(&free), Ok(0));
+        assert_eq!(traced(Version::V1, &free), Ok(0));
+    }
+
+    #[test]
+    fn an_update_of_version_2_removes_a_key_by_null() {
+        let update = json!({"update": {"_meta": {"traceparent": null}}});
+        assert_eq!(traced(Version::V2, &update), Ok(1));
+        assert!(traced(Version::V1, &update).is_err());
     }
 }
