@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::passive::{items, text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Cx, Outcome, Turn, skip};
+use crate::harness::{Conn, Cx, Outcome, Turn, Update, skip};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::{Party, Version, is_output};
 
@@ -128,13 +128,22 @@ fn currency(view: &View<'_>) -> RuleResult {
     let Some(cost) = cost.filter(|cost| !cost.is_null()) else {
         return Ok(0);
     };
-    let code = text(cost, "/currency").unwrap_or_default();
-    if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
+    let unit = text(cost, "/currency").unwrap_or_default();
+    if !names_unit(unit) {
         return violation(format!(
-            "expected a currency code of ISO 4217, got {code:?}"
+            "expected a currency code of ISO 4217 or another unit, got {unit:?}"
         ));
     }
     Ok(1)
+}
+
+/// Codes that agents are likely to write in lower case.
+const CURRENCIES: [&str; 8] = ["USD", "EUR", "GBP", "JPY", "CNY", "CHF", "CAD", "AUD"];
+
+/// Whether it can be the unit of a cost: money has a code of ISO 4217, anything else a name such as `credits`.
+fn names_unit(unit: &str) -> bool {
+    let is_lowered = |code: &str| code != unit && code.eq_ignore_ascii_case(unit);
+    unit.chars().any(char::is_alphabetic) && !CURRENCIES.iter().any(|code| is_lowered(code))
 }
 
 /// Updates of these kinds need this capability of the client.
@@ -208,6 +217,26 @@ fn new_message_ids(cx: &mut Cx) -> Outcome {
     }
 }
 
+/// Whether an update after the end of a turn of version 1 belongs to it: the turn has shown the same message
+/// or tool call, or it is the first message. Others may be news of the agent.
+fn is_of_turn(conn: &Conn, turn: &Turn, late: &Update<'_>) -> bool {
+    let shown = conn.recording().updates().filter(|update| {
+        let within = (turn.request..turn.end).contains(&update.index);
+        within && update.session == late.session
+    });
+    let shown: Vec<_> = shown.collect();
+    let is_message = |update: &Update<'_>| update.kind == "agent_message_chunk";
+    match id(late) {
+        Some(late) if shown.iter().any(|update| id(update) == Some(late)) => true,
+        _ => is_message(late) && !shown.iter().any(is_message),
+    }
+}
+
+/// The id of the message or tool call that an update is about.
+fn id<'a>(update: &Update<'a>) -> Option<&'a str> {
+    text(update.body, "/messageId").or_else(|| text(update.body, "/toolCallId"))
+}
+
 fn under_load(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let mut sessions = Vec::new();
@@ -236,7 +265,10 @@ fn under_load(cx: &mut Cx) -> Outcome {
         let mut updates = conn.recording().updates();
         let late = updates.find(|update| {
             let is_late = (turn.end..next).contains(&update.index);
-            is_late && update.session == **session && is_output(update.kind)
+            is_late
+                && update.session == **session
+                && is_output(update.kind)
+                && is_of_turn(conn, turn, update)
         });
         if let Some(update) = late {
             let reason = format!(
@@ -247,4 +279,19 @@ fn under_load(cx: &mut Cx) -> Outcome {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_has_a_code_and_other_units_have_a_name() {
+        for unit in ["USD", "XAU", "credits", "premium requests"] {
+            assert!(names_unit(unit), "{unit}");
+        }
+        for unit in ["usd", "Eur", "$", "", " ", "840"] {
+            assert!(!names_unit(unit), "{unit}");
+        }
+    }
 }
