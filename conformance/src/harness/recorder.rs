@@ -16,6 +16,8 @@ pub struct Recorder {
     pub recording: Recording,
     tracker: Tracker,
     schema: Arc<Schema>,
+    /// Whether the client has written an array on purpose.
+    has_probed_arrays: bool,
 }
 
 impl Recorder {
@@ -26,6 +28,7 @@ impl Recorder {
             recording: Recording::default(),
             tracker: Tracker::new(schema.clone()),
             schema,
+            has_probed_arrays: false,
         }
     }
 
@@ -38,6 +41,11 @@ impl Recorder {
             observed.judged = Judged::Open;
             let stays = |finding: &Finding| finding.rule == FindingKind::UnsupportedVersion;
             observed.findings.retain(stays);
+        }
+        if from == Party::Agent && self.has_probed_arrays && is_array_of_answers(&value) {
+            // By JSON-RPC, an array is answered by one. The row that has sent it judges that.
+            observed.judged = Judged::Open;
+            observed.findings.clear();
         }
         let answers = matches!(observed.kind, Kind::Result | Kind::Error);
         let id = value.get("id").filter(|_| answers);
@@ -98,6 +106,7 @@ impl Recorder {
     /// Takes what the client wrote off the protocol on purpose. Yields its place.
     pub fn probe(&mut self, line: String, at: Duration) -> usize {
         let value = serde_json::from_str::<Value>(&line).unwrap_or_default();
+        self.has_probed_arrays |= value.is_array();
         // The requests of an array may be answered one by one, which is a finding of its check.
         let parts = value
             .as_array()
@@ -168,6 +177,16 @@ impl Recorder {
     }
 }
 
+/// Whether this is an array of responses, and of at least one.
+fn is_array_of_answers(value: &Value) -> bool {
+    let is_answer = |part: &Value| {
+        part.get("method").is_none()
+            && (part.get("result").is_some() || part.get("error").is_some())
+    };
+    let parts = value.as_array().filter(|parts| !parts.is_empty());
+    parts.is_some_and(|parts| parts.iter().all(is_answer))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -190,5 +209,20 @@ mod tests {
                 .any(|finding| finding.rule == FindingKind::UnmatchedAnswer)
         };
         assert!(!is_unmatched(known) && is_unmatched(unknown));
+    }
+
+    #[test]
+    fn an_array_may_be_answered_by_an_array() {
+        let mut recorder = Recorder::new(Schema::of(Version::V1).unwrap());
+        let answers =
+            json!([{"jsonrpc": "2.0", "id": "a", "error": {"code": -32601, "message": "m"}}]);
+        let unasked = recorder.message(Party::Agent, answers.clone(), Duration::ZERO);
+        let request = json!([{"jsonrpc": "2.0", "id": "a", "method": "_x/y"}]);
+        recorder.probe(request.to_string(), Duration::ZERO);
+        let asked = recorder.message(Party::Agent, answers, Duration::ZERO);
+        let calls = json!([{"jsonrpc": "2.0", "method": "_x/y"}]);
+        let calls = recorder.message(Party::Agent, calls, Duration::ZERO);
+        let has_defect = |index: usize| !recorder.recording.entries[index].findings.is_empty();
+        assert!(has_defect(unasked) && !has_defect(asked) && has_defect(calls));
     }
 }
