@@ -199,6 +199,11 @@ impl Conn {
         messages.iter().map(record).collect()
     }
 
+    /// Sends the first bytes of a message, which is recorded with the others.
+    pub(crate) fn send_part(&mut self, bytes: Vec<u8>) {
+        self.link.send(bytes);
+    }
+
     /// Sends bytes that form this message, piece by piece. Yields its place.
     pub fn send_in_pieces(
         &mut self,

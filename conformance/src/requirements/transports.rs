@@ -4,7 +4,7 @@ use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Cx, Outcome, fail};
+use crate::harness::{Caps, Cx, Entry, Outcome, fail};
 
 use Check::Run;
 
@@ -44,16 +44,24 @@ fn utf8(cx: &mut Cx) -> Outcome {
     }
 }
 
+/// The id of a request that is cut within its characters: an agent that decodes each piece by itself answers
+/// with another id.
+const SPLIT: &str = "split-\u{1f600}\u{1f600}\u{1f600}";
+
 fn split_writes(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
-    let params = json!({"cwd": conn.env.folder, "mcpServers": [], "_meta": {"x": "ä\u{1f600}"}});
-    let message =
-        json!({"jsonrpc": "2.0", "id": "split", "method": "session/new", "params": params});
-    let bytes = format!("{message}\n").into_bytes();
-    // Cuts within a character too: the pieces are as small as pipes ever make them.
-    let mut pieces = bytes.chunks(7).map(<[u8]>::to_vec);
+    let params = json!({"cwd": conn.env.folder, "mcpServers": []});
+    let message = json!({"jsonrpc": "2.0", "id": SPLIT, "method": "session/new", "params": params});
+    let text = format!("{message}\n");
+    let character = text.find('\u{1f600}').unwrap_or_default();
+    let (before, after) = text.as_bytes().split_at(character + 2);
+    conn.send_part(before.to_vec());
+    // What follows at once may be read together with it.
+    conn.listen(conn.env.quiet);
+    let mut pieces = after.chunks(7).map(<[u8]>::to_vec);
     let request = conn.send_in_pieces(&message, &mut pieces);
-    conn.reply_within(request, conn.env.start_timeout())
+    let answers = |entry: &Entry| entry.request == Some(request);
+    conn.answered(request, "an answer to session/new with its id", answers)
         .map(drop)
 }
 
