@@ -289,11 +289,11 @@ fn an_agent_that_dies_of_a_tool_fails_once() {
     }
 }
 
-/// Nobody asked it to work: JSON-RPC has positional params, prompts have not.
+/// Nobody asked it to work: a prompt without content must be refused.
 #[test]
 fn an_agent_that_dies_of_a_refusable_prompt_fails_that_check() {
-    let dies = format!(r#"case "$line" in *'["session",'*) exit 9;; esac; {ENDS}"#);
-    let only = ["--only", "jsonrpc.params-as-array"];
+    let dies = format!(r#"case "$line" in *'"prompt":'*) {ENDS};; *) exit 9;; esac"#);
+    let only = ["--only", "jsonrpc.missing-params"];
     let (ran, report) = suite(&only, &agent(OPENS, &dies));
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     let row = &report["requirements"][0];

@@ -349,10 +349,13 @@ impl Connection {
             if self.id.get().is_none() {
                 return self.fail(reason);
             }
-            if id.is_none() {
-                return;
-            }
-            let error = json!({"code": ErrorCode::INVALID_REQUEST, "message": reason});
+            let code = match message {
+                // What is not JSON is read as `null`.
+                Value::Null => ErrorCode::PARSE_ERROR,
+                Value::Object(_) if id.is_none() => return,
+                _ => ErrorCode::INVALID_REQUEST,
+            };
+            let error = json!({"code": code, "message": reason});
             reply = json!({"jsonrpc": "2.0", "id": null, "error": error});
         }
         // The response to a POST is the answer to its request, whether or not it repeats the id.
