@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::http::{Arrival, Reply, Request, Response, What, named, read, session_of, unanswered};
 use super::server::Server;
 use crate::harness::{Outcome, Script, fail, serves};
+use crate::suite::without_model_trouble;
 
 /// How many items wait to be read, and how many are kept.
 const WAITING: usize = 1024;
@@ -63,7 +64,7 @@ impl<'a> Connection<'a> {
     /// When the server does not get that far.
     pub(crate) async fn start(&mut self) -> Outcome {
         self.listen(None).await?;
-        if let Some(method) = &self.server.env.profile.auth_method {
+        if let Some(method) = self.server.auth_method() {
             let params = json!({"methodId": method});
             self.result("authenticate", params, None).await?;
         }
@@ -273,6 +274,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When the server does not get that far.
     pub(crate) async fn new_session_without_stream(&mut self) -> Outcome<String> {
+        self.server.needs_session()?;
         let reply = self.result("session/new", self.setup(None), None).await?;
         match reply.value["result"]["sessionId"].as_str() {
             Some(session) => Ok(session.to_owned()),
@@ -300,6 +302,20 @@ impl<'a> Connection<'a> {
     pub(crate) async fn turn(&mut self, session: &str, words: &[&str]) -> Outcome<Reply> {
         let id = self.prompt(session, words).await?;
         self.reply(id, "session/prompt").await
+    }
+
+    /// The answer to a prompt is a result. An error of the model decides nothing.
+    ///
+    /// # Errors
+    /// For this reason when it is an error.
+    pub(crate) fn is_turn(&self, reply: &Reply, reason: &str) -> Outcome {
+        if let Some(error) = reply.value.get("error") {
+            without_model_trouble(error)?;
+        }
+        match reply.value.get("result") {
+            Some(_) => Ok(()),
+            None => Err(self.wrong(reply.at, reason)),
+        }
     }
 
     /// Ends the connection as its client.

@@ -12,7 +12,7 @@ mod server;
 mod websocket;
 
 pub(crate) use self::connection::{Connection, is_answer, unknown_notification};
-pub(crate) use self::http::{Events, Response, initialize, unanswered};
+pub(crate) use self::http::{Events, Reply, Response, initialize, unanswered};
 pub(crate) use self::server::{Server, over_http, over_websocket};
 pub(crate) use self::websocket::{WebSocket, refused_upgrade};
 pub(crate) use crate::transport::{Frame, Item, Opcode};

@@ -325,11 +325,31 @@ impl Server {
         Ok((response, Some(Events::new(body))))
     }
 
+    /// The check needs a session.
+    ///
+    /// # Errors
+    /// Blocked when none can be opened.
+    pub(crate) fn needs_session(&self) -> Outcome {
+        match &self.env.conditions.no_session {
+            Some(reason) => Err(Stop::Blocked(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The method of the profile that logs in, unless it is known to fail.
+    pub(super) fn auth_method(&self) -> Option<&str> {
+        let method = self.env.profile.auth_method.as_deref();
+        method.filter(|_| self.env.conditions.no_session.is_none())
+    }
+
     /// The text of the first of these words that the profile has.
     ///
     /// # Errors
-    /// Inconclusive when it has none of them.
+    /// Blocked when no turn is possible, inconclusive when it has none of them.
     pub(crate) fn prompt(&self, words: &[&str]) -> Outcome<String> {
+        if let Some(reason) = &self.env.conditions.no_turn {
+            return Err(Stop::Blocked(reason.clone()));
+        }
         let texts = words.iter();
         let mut texts = texts.filter_map(|word| self.env.profile.prompt(word, &self.env.folder));
         match texts.next() {

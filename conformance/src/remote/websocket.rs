@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::http::{Request, Response, initialize, unanswered};
 use super::server::Server;
 use crate::harness::{Failure, Outcome, Script, Stop, fail, serves};
+use crate::suite::without_model_trouble;
 use crate::transport::{Frame, Opcode, accepts_websocket};
 use crate::wire::shorten;
 
@@ -64,7 +65,7 @@ impl<'a> WebSocket<'a> {
             Some(result) => result.clone(),
             None => return fail(format!("expected a result of initialize, got {answer}")),
         };
-        if let Some(method) = &server.env.profile.auth_method {
+        if let Some(method) = server.auth_method() {
             let params = json!({"methodId": method});
             socket.call("authenticate", params).await?;
         }
@@ -136,6 +137,11 @@ impl<'a> WebSocket<'a> {
         let (id, message) = self.request(method, params);
         self.text(message.to_string()).await;
         let answer = self.reply(id, method).await?;
+        if let Some(error) = answer.get("error")
+            && method == "session/prompt"
+        {
+            without_model_trouble(error)?;
+        }
         match answer.get("result") {
             Some(result) => Ok(result.clone()),
             None => fail(format!("expected a result of {method}, got {answer}")),
@@ -152,6 +158,7 @@ impl<'a> WebSocket<'a> {
     /// # Errors
     /// When there is none.
     pub(crate) async fn new_session(&mut self) -> Outcome<String> {
+        self.server.needs_session()?;
         let result = self.call("session/new", self.setup()).await?;
         match result["sessionId"].as_str() {
             Some(session) => Ok(session.to_owned()),

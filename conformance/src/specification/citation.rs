@@ -37,9 +37,9 @@ const OTHERS: &[Other] = &[
         anchors: &[
             "section-7.4",
             "section-8.3.1",
+            "section-9.1",
             "section-11.4",
             "section-12.5.1",
-            "section-15.5.6",
             "section-15.5.14",
         ],
     },

@@ -22,3 +22,5 @@ pub use self::fields::FieldUse;
 pub use self::plan::{Effort, Options, QuickLimits};
 pub use self::report::{Messages, Report, RootCause, Row, Verdict};
 pub use self::run::{estimate, run};
+#[cfg(all(unix, feature = "remote"))]
+pub(crate) use self::trouble::without_model_trouble;

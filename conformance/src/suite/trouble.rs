@@ -55,6 +55,18 @@ pub(super) fn of_model(error: &Value) -> bool {
     })
 }
 
+/// The error of a prompt is not the model's.
+///
+/// # Errors
+/// Inconclusive when it is.
+#[cfg(all(unix, feature = "remote"))]
+pub(crate) fn without_model_trouble(error: &Value) -> Outcome {
+    match of_model(error) {
+        true => crate::harness::inconclusive(format!("the model failed: {}", message(error))),
+        false => Ok(()),
+    }
+}
+
 /// Whether a text names a status, after a word that says that it is one.
 fn names_status(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');

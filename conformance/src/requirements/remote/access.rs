@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 async fn other_methods(server: &Server) -> Outcome {
     for method in [Method::PUT, Method::PATCH] {
         let request = server.request(method);
-        server.send(&request).await?.has_status(&[405])?;
+        server.send(&request).await?.has_status(&[405, 501])?;
     }
     Ok(())
 }

@@ -44,8 +44,10 @@ async fn delete(server: &Server) -> Outcome {
 }
 
 async fn deleted_is_unknown(server: &Server) -> Outcome {
-    let connection = Connection::open(server).await?;
+    let mut connection = Connection::open(server).await?;
     connection.delete().await?;
+    // Status 202 does not say that it is done. Another row judges whether the stream ends.
+    connection.ends(0).await?;
     let response = connection.post(&unknown_notification(), None).await?;
     response.has_status(&[404])?;
     let response = server.send(&connection.stream(None)).await?;

@@ -136,12 +136,8 @@ async fn post_without_session(server: &Server) -> Outcome {
     if response.status.as_u16() != 400 {
         response.is_success()?;
         let reply = connection.reply(1000, "session/prompt").await?;
-        if reply.value.get("result").is_none() {
-            return Err(connection.wrong(
-                reply.at,
-                "expected a result of the prompt that was accepted, got an error",
-            ));
-        }
+        let reason = "expected a result of the prompt that was accepted, got an error";
+        connection.is_turn(&reply, reason)?;
     }
     connection.still_serves().await
 }

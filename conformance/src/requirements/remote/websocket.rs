@@ -113,7 +113,10 @@ async fn first_message(server: &Server) -> Outcome {
     let mut socket = WebSocket::without_initialize(server, &request).await?;
     let (id, message) = socket.request("session/new", socket.setup());
     socket.text(message.to_string()).await;
-    let is_answer = |message: &Value| message["id"] == json!(id) || message["id"].is_null();
+    // What has a method is no answer, whatever its id.
+    let is_answer = |message: &Value| {
+        message.get("method").is_none() && (message["id"] == json!(id) || message["id"].is_null())
+    };
     let limit = server.env.turn_timeout;
     match socket.message(limit, is_answer).await? {
         Some(answer) if answer.get("error").is_some() => {}

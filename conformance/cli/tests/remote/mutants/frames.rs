@@ -28,7 +28,67 @@ fn of_server(message: &Value) -> Frame {
     }
 }
 
+/// Makes the answer to a prompt an error of the model.
+pub fn in_trouble(frame: Frame) -> Vec<Act> {
+    let answer = message(&frame);
+    if answer.pointer("/result/stopReason").is_none() {
+        return pass(frame);
+    }
+    let error = json!({"code": -32603, "message": "overloaded"});
+    pass(of_server(
+        &json!({"jsonrpc": "2.0", "id": answer["id"], "error": error}),
+    ))
+}
+
 pub const TABLE: &[Mutant] = &[
+    // Sound.
+    Mutant::new(
+        "does all that it may",
+        &[],
+        Fault {
+            response: |asked, answer| {
+                // It implements other methods nowhere.
+                answer.turn(405, 501);
+                let Some(connection) = asked.connection().map(str::to_owned) else {
+                    return;
+                };
+                // It accepts DELETE, and ends the connection afterwards.
+                let mut dead = asked.shared.dead.lock().unwrap();
+                if asked.is("DELETE") {
+                    dead.insert(connection.clone());
+                } else if dead.contains(&connection) {
+                    let streams = asked.shared.streams.lock().unwrap();
+                    if streams
+                        .get(&connection)
+                        .is_some_and(|open| !open.is_empty())
+                    {
+                        answer.turn(404, 202);
+                    }
+                }
+                // It knows the sessions of a connection that were opened or loaded there.
+                if let (true, Some(session)) = (asked.is("GET"), asked.session()) {
+                    let key = (connection, session.to_owned());
+                    if !asked.shared.known.lock().unwrap().contains(&key) {
+                        answer.turn(200, 404);
+                    }
+                }
+            },
+            to_server: |frame| {
+                let unasked = match frame.opcode {
+                    Opcode::PING => Frame {
+                        is_masked: false,
+                        ..Frame::new(Opcode::PONG, "")
+                    },
+                    _ if message(&frame)["method"] == "session/new" => {
+                        of_server(&json!({"jsonrpc": "2.0", "method": "_mutant/news"}))
+                    }
+                    _ => return pass(frame),
+                };
+                vec![Act::Back(unasked), Act::Pass(frame)]
+            },
+            ..Fault::NONE
+        },
+    ),
     Mutant::new(
         "has a wrong key in its handshake",
         &["remote.websocket"],
@@ -202,6 +262,17 @@ pub const TABLE: &[Mutant] = &[
         }),
     ),
     Mutant::new(
+        "decodes each fragment by itself",
+        &["remote.websocket-fragments"],
+        Fault::to_server(|mut frame| {
+            if frame.opcode == Opcode::CONTINUATION {
+                frame.payload = String::from_utf8_lossy(&frame.payload).into_owned().into();
+            }
+            pass(frame)
+        }),
+    )
+    .alone(),
+    Mutant::new(
         "answers pings with nothing in them",
         &["remote.websocket-ping"],
         Fault::to_client(|mut frame| {
@@ -210,7 +281,8 @@ pub const TABLE: &[Mutant] = &[
             }
             pass(frame)
         }),
-    ),
+    )
+    .alone(),
     Mutant::new(
         "reads unmasked frames",
         &["remote.websocket-unmasked"],

@@ -24,7 +24,7 @@ use acp_conformance::target::{Endpoint, Target};
 use acp_conformance::wire::{Schema, Version};
 use futures_util::future::join_all;
 
-use self::server::{Fault, MutantServer, TOKEN};
+use self::server::{Event, Fault, MutantServer, Out, TOKEN};
 
 /// A way to break the server.
 #[derive(Clone, Copy)]
@@ -76,8 +76,14 @@ const GENEROUS: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(40
 /// Limits for what does not come.
 const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
-/// Runs these requirements, or areas, at a URL.
-pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) -> Report {
+/// Runs these requirements, or areas, at a URL; after a session and a turn, if `tries_setup`.
+fn report(
+    url: &str,
+    only: &[&str],
+    folder: &Path,
+    limits: [Duration; 2],
+    tries_setup: bool,
+) -> Report {
     let agent = Endpoint::new(url).unwrap();
     let env = Env {
         target: Target::url(agent.token(TOKEN).unwrap()),
@@ -98,6 +104,7 @@ pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) ->
     let options = Options {
         choice,
         jobs: 8,
+        tries_setup,
         ..Options::default()
     };
     run(&Arc::new(env), &options, |_, _| {}).unwrap()
@@ -108,13 +115,14 @@ async fn of_server(
     server: &MutantServer,
     only: &'static [&'static str],
     limits: [Duration; 2],
+    tries_setup: bool,
 ) -> Report {
     let url = server.url.clone();
     let report = tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         std::fs::write(path.join("input.txt"), "one\n").unwrap();
-        report(&url, only, &path, limits)
+        report(&url, only, &path, limits, tries_setup)
     });
     report.await.unwrap()
 }
@@ -127,8 +135,8 @@ fn failures(report: &Report) -> BTreeSet<&'static str> {
 async fn mistakes(mutant: &Mutant) -> String {
     let server = MutantServer::start(mutant.fault).await;
     let report = match mutant.alone {
-        true => of_server(&server, mutant.breaks, SHORT).await,
-        false => of_server(&server, &["remote"], GENEROUS).await,
+        true => of_server(&server, mutant.breaks, SHORT, false).await,
+        false => of_server(&server, &["remote"], GENEROUS, false).await,
     };
     let failed = failures(&report);
     let listed: BTreeSet<_> = mutant.breaks.iter().copied().collect();
@@ -175,7 +183,7 @@ async fn mutants_fail_what_they_break_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_fault_breaks_nothing_and_skips_nothing() {
     let server = MutantServer::start(Fault::NONE).await;
-    let report = of_server(&server, &["remote"], GENEROUS).await;
+    let report = of_server(&server, &["remote"], GENEROUS, false).await;
     for state in ["fail", "skip", "inconclusive"] {
         let found: Vec<_> = report
             .with(state)
@@ -183,6 +191,74 @@ async fn a_server_without_a_fault_breaks_nothing_and_skips_nothing() {
             .collect();
         assert!(found.is_empty(), "{state}: {found:#?}");
     }
+}
+
+/// The requirements of such a server with this verdict.
+async fn with_verdict(
+    fault: Fault,
+    only: &'static [&'static str],
+    tries_setup: bool,
+    verdict: &str,
+) -> Vec<&'static str> {
+    let server = MutantServer::start(fault).await;
+    let report = of_server(&server, only, GENEROUS, tries_setup).await;
+    let rows = report.with(verdict).map(|row| row.requirement.id);
+    rows.filter(|id| only.contains(id)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_login_that_is_missing_is_blocked() {
+    const ROWS: &[&str] = &[
+        "remote.batch",
+        "remote.connection-stream",
+        "remote.websocket-fragments",
+        "remote.websocket-utf8",
+    ];
+    let fault = Fault::event(|event| match event.answers().as_deref() {
+        Some("session/new") => vec![error(event, -32000, "Authentication required")],
+        _ => event.pass(),
+    });
+    assert_eq!(with_verdict(fault, ROWS, true, "blocked").await, ROWS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_in_trouble_decides_nothing() {
+    const ROWS: &[&str] = &[
+        "remote.post-without-session",
+        "remote.early-session-stream",
+        "remote.websocket-messages",
+    ];
+    let fault = Fault {
+        event: |event| match event.answers().as_deref() {
+            Some("session/prompt") => vec![error(event, -32603, "overloaded")],
+            _ => event.pass(),
+        },
+        to_client: frames::in_trouble,
+        ..Fault::NONE
+    };
+    assert_eq!(with_verdict(fault, ROWS, false, "inconclusive").await, ROWS);
+}
+
+/// An error instead of the answer that this event is.
+fn error(event: &Event<'_>, code: i32, message: &str) -> Out {
+    let error = serde_json::json!({"code": code, "message": message});
+    let answer = serde_json::json!({"jsonrpc": "2.0", "id": event.value["id"], "error": error});
+    Out::Here(format!("data: {answer}\n\n"))
+}
+
+/// The status says why: the proposal has no JSON-RPC error for what a server does not pass on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_may_refuse_by_the_status_alone() {
+    const ROWS: &[&str] = &["jsonrpc.missing-params", "jsonrpc.parse-error"];
+    let fault = Fault::response(|asked, answer| {
+        let is_json = serde_json::from_slice::<serde_json::Value>(&asked.body).is_ok();
+        let lacks_session = asked.calls("session/prompt") && asked.session().is_none();
+        if asked.is("POST") && (!is_json || lacks_session) {
+            answer.status = 400;
+            answer.body = Some(String::new());
+        }
+    });
+    assert_eq!(with_verdict(fault, ROWS, false, "pass").await, ROWS);
 }
 
 #[test]

@@ -217,7 +217,7 @@ type Streams = HashMap<String, Vec<(Option<String>, mpsc::Sender<String>)>>;
 /// What all requests share.
 #[derive(Default)]
 pub struct Shared {
-    streams: Mutex<Streams>,
+    pub streams: Mutex<Streams>,
     /// The methods of requests, by connection and id.
     asked: Mutex<HashMap<(String, String), String>>,
     /// Sessions that were opened, or asked for, by a connection.
