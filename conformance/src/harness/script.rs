@@ -24,7 +24,7 @@ pub enum Consent {
 /// What the user does when asked for input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UserInput {
-    /// Fills the form in, or follows the link.
+    /// Fills the form in if it can, or agrees to follow the link.
     #[default]
     Accept,
     /// Declines.
@@ -169,7 +169,11 @@ impl Script {
         let form = params.get("requestedSchema");
         match self.input {
             UserInput::Accept => match form {
-                Some(form) => Said::Result(json!({"action": "accept", "content": filled(form)})),
+                // What does not conform to the form may be refused.
+                Some(form) => match filled(form) {
+                    Some(content) => Said::Result(json!({"action": "accept", "content": content})),
+                    None => Said::Result(json!({"action": "cancel"})),
+                },
                 None => Said::Result(json!({"action": "accept"})),
             },
             UserInput::Decline => Said::Result(json!({"action": "decline"})),
@@ -229,34 +233,68 @@ impl Script {
     }
 }
 
-/// Values for the required fields of a form, each the first that its schema allows.
-fn filled(form: &Value) -> Value {
+/// Values for the required fields of a form; none if one of them cannot be filled in.
+fn filled(form: &Value) -> Option<Value> {
     let required = form.get("required").and_then(Value::as_array);
     let names = required.into_iter().flatten().filter_map(Value::as_str);
     let values = names.map(|name| {
-        let field = form.pointer("/properties").and_then(|all| all.get(name));
-        (name.to_owned(), field.map_or(Value::Null, value_for))
+        let value = value_for(form.pointer("/properties")?.get(name)?)?;
+        Some((name.to_owned(), value))
     });
-    Value::Object(values.collect::<Map<_, _>>())
+    Some(Value::Object(values.collect::<Option<Map<_, _>>>()?))
 }
 
-fn value_for(field: &Value) -> Value {
-    let first = |at: &str| field.pointer(at).cloned();
-    if let Some(value) = first("/default")
-        .or_else(|| first("/enum/0"))
-        .or_else(|| first("/oneOf/0/const"))
-    {
-        return value;
+/// A value that conforms to the schema of a field: its default, or else the first that it allows.
+fn value_for(field: &Value) -> Option<Value> {
+    // `null` means as little as a member that is not there.
+    let given = |at: &str| field.pointer(at).filter(|value| !value.is_null());
+    let first = given("/default").or(given("/enum/0"));
+    if let Some(value) = first.or(given("/oneOf/0/const")) {
+        return Some(value.clone());
     }
-    match field.get("type").and_then(Value::as_str) {
-        Some("boolean") => Value::Bool(true),
-        Some("integer" | "number") => field.get("minimum").cloned().unwrap_or(json!(1)),
-        Some("array") => Value::Array(Vec::new()),
-        _ => {
-            let length = field.get("minLength").and_then(Value::as_u64).unwrap_or(4);
-            json!("text".repeat(usize::try_from(length.div_ceil(4)).unwrap_or(1)))
+    let number = |at: &str| given(at).and_then(Value::as_f64);
+    match field.get("type")?.as_str()? {
+        "boolean" => Some(json!(true)),
+        "integer" | "number" => {
+            let greatest = given("/maximum").filter(|_| number("/maximum") < Some(1.0));
+            Some(given("/minimum").or(greatest).cloned().unwrap_or(json!(1)))
         }
+        "array" => {
+            let all = given("/items/enum").or(given("/items/anyOf"))?.as_array()?;
+            let least = given("/minItems").and_then(Value::as_u64).unwrap_or(0);
+            let least = usize::try_from(least).ok()?;
+            let chosen = all.get(..least)?.iter();
+            let chosen = chosen.map(|it| it.get("const").unwrap_or(it).clone());
+            Some(Value::Array(chosen.collect()))
+        }
+        // What matches a pattern takes more than is worth here.
+        "string" => text_for(field).filter(|_| given("/pattern").is_none()),
+        _ => None,
     }
+}
+
+/// A text of the format and the length that a field has.
+fn text_for(field: &Value) -> Option<Value> {
+    /// The longest text that is written for a form.
+    const LONGEST: usize = 65_536;
+    let length = |name: &str| usize::try_from(field.get(name)?.as_u64()?).ok();
+    let least = length("minLength").unwrap_or(0);
+    let most = length("maxLength").unwrap_or(LONGEST);
+    let text = match field.get("format").and_then(Value::as_str) {
+        Some("email") => "user@example.com".to_owned(),
+        Some("uri") => "https://example.com/".to_owned(),
+        Some("date") => "2026-01-31".to_owned(),
+        Some("date-time") => "2026-01-31T12:00:00Z".to_owned(),
+        // An unknown format is an annotation.
+        _ => "text"
+            .chars()
+            .cycle()
+            .take(least.max(4).min(most))
+            .collect(),
+    };
+    (least..=most.min(LONGEST))
+        .contains(&text.len())
+        .then(|| json!(text))
 }
 
 #[cfg(test)]
@@ -342,6 +380,52 @@ mod tests {
             "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}, "c": {"type": "string"}},
             "required": ["a", "b"],
         });
-        assert_eq!(filled(&form), json!({"a": "x", "b": true}));
+        assert_eq!(filled(&form), Some(json!({"a": "x", "b": true})));
+        let unknown = json!({"properties": {}, "required": ["a"]});
+        assert_eq!(filled(&unknown), None);
+        let many = json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["x", "y"]}});
+        let titled = json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"const": "x", "title": "X"}]}});
+        for (field, value) in [
+            (json!({"type": "string"}), Some(json!("text"))),
+            (
+                json!({"type": "string", "default": null, "minLength": 6}),
+                Some(json!("textte")),
+            ),
+            (json!({"type": "string", "maxLength": 2}), Some(json!("te"))),
+            (
+                json!({"type": "string", "format": "email"}),
+                Some(json!("user@example.com")),
+            ),
+            (
+                json!({"type": "string", "format": "date", "maxLength": 3}),
+                None,
+            ),
+            (
+                json!({"type": "string", "minLength": 10_000_000_000_u64}),
+                None,
+            ),
+            (json!({"type": "string", "pattern": "^A[0-9]+$"}), None),
+            (
+                json!({"type": "string", "pattern": "^A$", "default": "A"}),
+                Some(json!("A")),
+            ),
+            (
+                json!({"type": "integer", "minimum": null, "maximum": -1}),
+                Some(json!(-1)),
+            ),
+            (
+                json!({"type": "integer", "minimum": 3, "maximum": 5}),
+                Some(json!(3)),
+            ),
+            (many, Some(json!(["x"]))),
+            (titled, Some(json!(["x"]))),
+            (
+                json!({"type": "array", "minItems": 2, "items": {"enum": ["x"]}}),
+                None,
+            ),
+            (json!({"type": "_color"}), None),
+        ] {
+            assert_eq!(value_for(&field), value, "{field}");
+        }
     }
 }

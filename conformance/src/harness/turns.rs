@@ -158,6 +158,25 @@ impl Conn {
         }
     }
 
+    /// Waits for the end of a turn in which the agent may wait for what nobody does here, such as following a
+    /// link. Cancels the turn if it has not ended in time.
+    ///
+    /// # Errors
+    /// Inconclusive when it does not end then either; otherwise when the agent ends.
+    pub fn end_turn(&mut self, session: &str, request: usize) -> Outcome {
+        let mut reply = self.turn_reply(request);
+        if matches!(reply, Err(Stop::Fail(_))) && !self.has_ended() {
+            self.cancel(session);
+            reply = self.turn_reply(request);
+        }
+        match reply {
+            Err(Stop::Fail(_)) if !self.has_ended() => {
+                inconclusive("the turn did not end, even when it was cancelled")
+            }
+            reply => reply.map(drop),
+        }
+    }
+
     /// A whole turn by the word of its prompt.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, Reply, UserInput};
+use crate::harness::{Caps, Conn, Cx, Outcome, Reply, UserInput, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::Party;
 
@@ -80,12 +80,25 @@ pub(super) fn no_undeclared_mode(view: &View<'_>) -> RuleResult {
         let what = format!("the mode {mode}");
         seen += undeclared(view, &format!("/elicitation/{mode}"), breaks, &what)?;
     }
-    let mode = question(view, "").and_then(|params| text(params, "/mode"));
-    if let Some(mode) = mode.filter(|mode| !["form", "url"].contains(mode))
-        && !extends_elicitation(view)
-    {
-        let what = format!("the mode {mode}");
-        seen += undeclared(view, &format!("/elicitation/{mode}"), true, &what)?;
+    let Some(params) = question(view, "") else {
+        return Ok(seen);
+    };
+    let mode = text(params, "/mode");
+    let declares = |mode| view.state.client_declares(mode) == Some(true);
+    let is_unadvertised = match mode {
+        Some("form" | "url") => false,
+        Some(_) => !extends_elicitation(view),
+        // A form, by MCP. A client with either mode gets an invalid request, which is another row's question.
+        None => !["/elicitation/form", "/elicitation/url"]
+            .into_iter()
+            .any(declares),
+    };
+    if is_unadvertised {
+        let what = mode.map_or("a question without a mode".to_owned(), |mode| {
+            format!("the mode {mode}")
+        });
+        let pointer = format!("/elicitation/{}", mode.unwrap_or("form"));
+        seen += undeclared(view, &pointer, true, &what)?;
     }
     Ok(seen)
 }
@@ -101,16 +114,20 @@ fn asking_words(conn: &Conn) -> Outcome<Vec<&'static str>> {
     Ok(words)
 }
 
-/// Makes the agent ask on a connection that declares these capabilities. Yields the ends of the turns.
-fn tempted(cx: &mut Cx, capabilities: Value) -> Outcome<(&mut Conn, Vec<(&'static str, Reply)>)> {
+/// Makes the agent ask on a connection that declares these capabilities. Yields the end of the turn of
+/// `form`, if the profile has it.
+fn tempted(cx: &mut Cx, capabilities: Value) -> Outcome<(&mut Conn, Option<Reply>)> {
     let conn = cx.with(&Caps::These(capabilities))?;
     let session = conn.session()?;
-    let mut ends = Vec::new();
+    let mut form = None;
     for word in asking_words(conn)? {
         let request = conn.begin(&session, word)?;
-        ends.push((word, conn.turn_reply(request)?));
+        match word {
+            "url" => conn.end_turn(&session, request)?,
+            _ => form = Some(conn.turn_reply(request)?),
+        }
     }
-    Ok((conn, ends))
+    Ok((conn, form))
 }
 
 fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
@@ -136,12 +153,11 @@ fn failed_turn(end: &Reply) -> bool {
 }
 
 fn fallback(cx: &mut Cx) -> Outcome {
-    let (conn, ends) = tempted(cx, json!({}))?;
+    let (conn, form) = tempted(cx, json!({}))?;
     conn.word(&["form"])?;
     // What needs a URL may fail: "it must use another safe flow or fail the operation".
-    let failed = |(word, end): &&(&str, Reply)| *word == "form" && failed_turn(end);
-    match ends.iter().find(failed) {
-        Some((_, end)) => Err(conn.at(
+    match form.filter(failed_turn) {
+        Some(end) => Err(conn.at(
             end.index,
             "expected the turn of `form` to go on without a question, got an error",
         )),
@@ -156,10 +172,22 @@ fn answered(cx: &mut Cx, input: UserInput) -> Outcome {
     let session = conn.session()?;
     for word in asking_words(conn)? {
         let running = conn.begin(&session, word)?;
-        conn.asked(running, "elicitation/create")?;
+        let asked = conn.asked(running, "elicitation/create")?;
+        if input != UserInput::Accept {
+            conn.turn_reply(running)?;
+            continue;
+        }
+        if word == "url" {
+            // Nobody follows a link here, so the agent may wait for that, or fail when nothing comes of it.
+            conn.end_turn(&session, running)?;
+            continue;
+        }
         let end = conn.turn_reply(running)?;
-        // Nobody follows a link here, so the agent may fail when nothing comes of it.
-        if input == UserInput::Accept && word == "form" && failed_turn(&end) {
+        let answer = conn.recording().result(asked);
+        if answer.and_then(|answer| text(answer, "/action")) != Some("accept") {
+            return inconclusive("the suite cannot fill this form in");
+        }
+        if failed_turn(&end) {
             let reason = "expected the turn to go on with the form, got an error";
             return Err(conn.at(end.index, reason));
         }
@@ -192,7 +220,7 @@ fn no_form_instead(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let word = conn.word(&["url"])?;
     let request = conn.begin(&session, word)?;
-    conn.turn_reply(request)?;
+    conn.end_turn(&session, request)?;
     let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
     match asked.find(|(_, entry)| text(entry.params(), "/mode") == Some("form")) {
         Some((index, _)) => Err(conn.at(
@@ -426,6 +454,32 @@ pub(super) fn message(view: &View<'_>) -> RuleResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passive::{Said, State};
+    use crate::wire::Kind;
+
+    /// MCP has a form where no mode is named; here it is no mode that the client declares.
+    #[test]
+    fn a_question_without_a_mode_is_not_for_who_declares_none() {
+        let is_broken = |elicitation: Value| {
+            let client = json!({"id": 0, "method": "initialize",
+                "params": {"clientCapabilities": {"elicitation": elicitation}}});
+            let question = json!({"id": 0, "method": "elicitation/create",
+                "params": {"sessionId": "s", "message": "Which?", "requestedSchema": {}}});
+            let said = |from, value| Said {
+                place: 0,
+                from,
+                kind: Kind::Request,
+                value,
+            };
+            let mut state = State::whole();
+            state.take(said(Party::Client, &client));
+            no_undeclared_mode(&View::new(&state, said(Party::Agent, &question))).is_err()
+        };
+        assert!(is_broken(json!({})));
+        assert!(is_broken(Value::Null));
+        // It is an invalid request, and another row's.
+        assert!(!is_broken(json!({"form": {}})));
+    }
 
     #[test]
     fn a_parameter_is_a_secret_by_its_name_and_value() {

@@ -98,7 +98,11 @@ fn say_all(conn: &mut Conn) -> Outcome {
             conn.turn_reply(request)?;
         } else {
             let request = conn.begin(&session, &word)?;
-            conn.turn_reply(request)?;
+            match word.as_str() {
+                // Nobody follows its link.
+                "url" => conn.end_turn(&session, request)?,
+                _ => conn.turn_reply(request).map(drop)?,
+            }
         }
     }
     if conn.can(Capability::LIST) {
