@@ -1,14 +1,14 @@
 //! The client's files, as agents use them.
 
-use serde_json::Value;
-
 use super::NamedCheck;
-use super::passive::{absolute, is_agents, text, undeclared_method, watch};
+use super::passive::{absolute, from_one, is_agents, text, undeclared_method, watch};
 use super::session_setup::is_known;
-use crate::passive::{RuleResult, View, violation};
+use crate::passive::{RuleResult, View};
 use crate::wire::Party;
 
 const NONE: &str = "no file was read or written through the client; the prompts `read` and `write` may make the agent do it";
+const NO_LINE: &str =
+    "no file was read from a line on; the prompt `lines` may make the agent do it";
 const NO_TURN: &str = "no turn with a client that declares less";
 
 pub(super) const CHECKS: &[NamedCheck] = &[
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         watch(no_undeclared_write, NO_TURN),
     ),
     ("file-system.absolute-path", watch(absolute_path, NONE)),
-    ("file-system.line-from-one", watch(line_from_one, NONE)),
+    ("file-system.line-from-one", watch(line_from_one, NO_LINE)),
     ("file-system.own-session", watch(own_session, NONE)),
 ];
 
@@ -45,13 +45,11 @@ fn absolute_path(view: &View<'_>) -> RuleResult {
 }
 
 fn line_from_one(view: &View<'_>) -> RuleResult {
-    if !view.calls(Party::Agent, "fs/read_text_file") {
-        return Ok(0);
+    let line = view.params().get("line");
+    match line.filter(|_| view.calls(Party::Agent, "fs/read_text_file")) {
+        Some(line) => from_one([line]),
+        None => Ok(0),
     }
-    if view.params().get("line").and_then(Value::as_i64) == Some(0) {
-        return violation("expected a line from 1 on, got 0");
-    }
-    Ok(1)
 }
 
 fn own_session(view: &View<'_>) -> RuleResult {

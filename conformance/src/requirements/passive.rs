@@ -76,6 +76,18 @@ pub(super) fn absolute<'a>(paths: impl IntoIterator<Item = &'a str>) -> RuleResu
     Ok(seen)
 }
 
+/// Every number among these is that of a line, which are counted from 1.
+pub(super) fn from_one<'a>(lines: impl IntoIterator<Item = &'a Value>) -> RuleResult {
+    let mut seen = 0;
+    for line in lines.into_iter().filter(|line| line.is_number()) {
+        seen += 1;
+        if line.as_f64() < Some(1.0) {
+            return violation(format!("expected a line from 1 on, got {line}"));
+        }
+    }
+    Ok(seen)
+}
+
 /// The string at a place.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     at(value, pointer)?.as_str()
@@ -103,5 +115,20 @@ pub(super) fn unique<'a>(what: &str, ids: impl IntoIterator<Item = &'a str>) -> 
             "expected {what} with ids of their own, got {id} twice"
         )),
         None => Ok(ids.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_numbers_from_1_on() {
+        assert_eq!(from_one([&json!(1), &Value::Null, &json!(7)]), Ok(2));
+        for line in [json!(0), json!(-1), json!(0.5)] {
+            assert!(from_one([&line]).is_err(), "{line}");
+        }
     }
 }

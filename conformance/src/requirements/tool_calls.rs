@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::passive::{absolute, items, text, unique, watch};
+use super::passive::{absolute, from_one, items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, Stop, skip};
+use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, Stop, inconclusive, skip};
 use crate::passive::{RuleResult, Tool, View, Violation, is_final, violation};
 use crate::wire::{Party, extensions};
 
@@ -110,8 +110,7 @@ fn unique_id(view: &View<'_>) -> RuleResult {
     let Some(step) = step(view).filter(|step| step.created) else {
         return Ok(0);
     };
-    // A second tool_call for one that is under way repeats it; after its end, or in
-    // another turn, the id names two calls.
+    // A second tool_call for one that is under way repeats it; after its end, the id names two calls.
     if step.known.is_some_and(|tool| tool.ended) {
         return violation(format!(
             "expected an id of its own, got {} of another tool call",
@@ -173,9 +172,11 @@ fn final_is_final(view: &View<'_>) -> RuleResult {
     }
 }
 
-/// The tool call that an update or a request for permission shows.
+/// The tool call that an update, of a replay too, or a request for permission shows.
 fn shown<'a>(view: &View<'a>) -> Option<&'a Value> {
-    asked_about(view).or_else(|| Some(step(view)?.body))
+    let update = view.update();
+    let update = update.filter(|it| matches!(it.kind, "tool_call" | "tool_call_update"));
+    asked_about(view).or_else(|| Some(update?.body))
 }
 
 /// The tool call for which permission is asked. What a subject of an extension has is the extension's.
@@ -213,18 +214,13 @@ fn lines_from_one(view: &View<'_>) -> RuleResult {
     let Some(call) = shown(view) else {
         return Ok(0);
     };
-    let mut seen = 0;
-    for line in items(call, "/locations").filter_map(|place| place.get("line")?.as_i64()) {
-        seen += 1;
-        if line < 1 {
-            return violation(format!("expected a line from 1 on, got {line}"));
-        }
-    }
-    Ok(seen)
+    from_one(items(call, "/locations").filter_map(|place| place.get("line")))
 }
 
 fn terminal_exists(view: &View<'_>) -> RuleResult {
-    let Some(call) = shown(view).filter(|_| view.state.is_whole()) else {
+    // Terminals of a replay are those of another time.
+    let call = asked_about(view).or_else(|| Some(step(view)?.body));
+    let Some(call) = call.filter(|_| view.state.is_whole()) else {
         return Ok(0);
     };
     let mut seen = 0;
@@ -347,10 +343,26 @@ pub(super) fn asking(conn: &mut Conn, consent: Consent) -> Outcome<Asking> {
 fn permission_granted(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let Asking {
-        session, running, ..
+        session,
+        running,
+        asked,
     } = asking(conn, Consent::Allow)?;
     conn.finish(running)?;
-    conn.prompt(&session, "hello").map(drop)
+    conn.prompt(&session, "hello")?;
+    match is_allowed(conn.recording(), asked) {
+        true => Ok(()),
+        false => inconclusive("the suite did not grant what the agent asked for"),
+    }
+}
+
+/// Whether the request for permission at `asked` was answered with an option that allows.
+fn is_allowed(recording: &Recording, asked: usize) -> bool {
+    let question = recording.entries.get(asked).into_iter();
+    let options = question.flat_map(|entry| items(entry.params(), "/options"));
+    let answer = recording.result(asked);
+    let chosen = answer.and_then(|answer| text(answer, "/outcome/optionId"));
+    let mut chosen = options.filter(|option| text(option, "/optionId") == chosen);
+    chosen.any(|option| text(option, "/kind").is_some_and(|kind| kind.starts_with("allow")))
 }
 
 fn permission_rejected(cx: &mut Cx) -> Outcome {
@@ -390,5 +402,35 @@ pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
             "expected the tool not to run without permission, got a report that it completed",
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::harness::Recorder;
+    use crate::wire::Schema;
+
+    #[test]
+    fn permission_is_granted_by_an_option_that_allows() {
+        let is_allowed = |outcome: Value| {
+            let mut recorder = Recorder::new(Schema::v1().unwrap());
+            let option = |id: &str, kind: &str| json!({"optionId": id, "name": "O", "kind": kind});
+            let options = json!([option("y", "allow_once"), option("n", "reject_once")]);
+            let params =
+                json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": options});
+            let asks = json!({"jsonrpc": "2.0", "id": 1, "method": ASKS, "params": params});
+            let asked = recorder.message(Party::Agent, asks, Duration::ZERO);
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"outcome": outcome}});
+            recorder.message(Party::Client, answer, Duration::ZERO);
+            is_allowed(&recorder.recording, asked)
+        };
+        assert!(is_allowed(json!({"outcome": "selected", "optionId": "y"})));
+        assert!(!is_allowed(json!({"outcome": "selected", "optionId": "n"})));
+        assert!(!is_allowed(json!({"outcome": "cancelled"})));
     }
 }

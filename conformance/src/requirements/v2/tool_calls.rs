@@ -8,7 +8,7 @@ use crate::harness::{Consent, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::media;
 use crate::requirements::passive::{absolute, items, text, watch};
-use crate::requirements::tool_calls::{asked_about, did_not_run};
+use crate::requirements::tool_calls::{Asking, asked_about, asking, did_not_run};
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
 
@@ -190,17 +190,13 @@ fn git_patch(view: &View<'_>) -> RuleResult {
 /// permission.
 fn is_no_permission(cx: &mut Cx, outcome: Value) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.script.consent = Consent::Hold;
-    let word = conn.word(&["permission", "tool"])?;
-    let request = conn.begin(&session, word)?;
-    let asked = conn.asked(request, ASKS)?;
+    let Asking { running, asked, .. } = asking(conn, Consent::Hold)?;
     // Without a permission the agent may try something else, and ask for that.
     conn.script.consent = Consent::Reject;
     let id = conn.id_of(asked);
     let result = json!({"outcome": outcome});
     conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     // The work may fail for want of a permission.
-    let end = conn.turn_reply(request)?.index;
+    let end = conn.turn_reply(running)?.index;
     did_not_run(conn, asked, end)
 }
