@@ -26,7 +26,9 @@ fn plan_id(view: &View<'_>) -> RuleResult {
 }
 
 fn entries(view: &View<'_>) -> RuleResult {
-    let Some(update) = view.update_of("plan_update") else {
+    let update = view.update_of("plan_update");
+    // What another type of plan has is its own.
+    let Some(update) = update.filter(|it| text(it.body, "/plan/type") == Some("items")) else {
         return Ok(0);
     };
     let mut entries = items(update.body, "/plan/entries");
@@ -67,7 +69,12 @@ fn plan_of(body: &Value) -> Option<&str> {
 /// The place of a plan that has an entry of an earlier one with another id. Plans that have none in common may be
 /// two plans.
 fn stated_again(plans: &[(usize, &Value)]) -> Option<usize> {
-    let entries = |body| items(body, "/plan/entries").filter_map(|entry| text(entry, "/content"));
+    // What another type of plan has is its own, as a second form of this plan.
+    let is_of_items = |body: &Value| text(body, "/plan/type") == Some("items");
+    let entries = |body| {
+        let all = items(body, "/plan/entries").filter(move |_| is_of_items(body));
+        all.filter_map(|entry| text(entry, "/content"))
+    };
     let mut later = plans.iter().enumerate();
     later.find_map(|(place, (index, body))| {
         let mut earlier = plans.iter().take(place);
@@ -83,9 +90,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::passive::{Said, State};
+    use crate::wire::{Kind, Party};
 
     fn plan(id: &str, content: &str) -> Value {
-        json!({"plan": {"planId": id, "entries": [{"content": content}]}})
+        json!({"plan": {"type": "items", "planId": id, "entries": [{"content": content}]}})
+    }
+
+    /// What a plan of an extension has is the extension's.
+    #[test]
+    fn entries_have_a_content_in_a_plan_of_items() {
+        let is_broken = |kind: &str| {
+            let plan = json!({"type": kind, "planId": "p", "entries": [{"column": "To do"}]});
+            let update = json!({"sessionUpdate": "plan_update", "plan": plan});
+            let params = json!({"sessionId": "s", "update": update});
+            let value = json!({"method": "session/update", "params": params});
+            let said = Said {
+                place: 0,
+                from: Party::Agent,
+                kind: Kind::Notification,
+                value: &value,
+            };
+            entries(&View::new(&State::whole(), said)).is_err()
+        };
+        assert!(is_broken("items"));
+        assert!(!is_broken("_board"));
     }
 
     #[test]
@@ -95,5 +124,8 @@ mod tests {
         assert_eq!(stated_again(&[(3, &one), (5, &again)]), Some(5));
         assert_eq!(stated_again(&[(3, &one), (5, &other)]), None);
         assert_eq!(stated_again(&[(3, &one), (5, &one)]), None);
+        let mut board = again.clone();
+        board["plan"]["type"] = json!("_board");
+        assert_eq!(stated_again(&[(3, &one), (5, &board)]), None);
     }
 }
