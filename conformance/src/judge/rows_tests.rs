@@ -774,3 +774,115 @@ fn an_update_of_options_lacks_none_that_can_be_set() {
     let lacks = ["config-options.complete-update"];
     assert_eq!(rows(&[("thinking", both)]), lacks);
 }
+
+/// The output of a killed command may be read in a later turn, too. Who has read it needs the terminal no more.
+#[test]
+fn a_terminal_is_kept_until_the_output_of_its_killed_command_was_read() {
+    let output = || {
+        let status = json!({"signal": "SIGKILL"});
+        let result = json!({"output": "", "truncated": false, "exitStatus": status});
+        of_terminal("terminal/output", result)
+    };
+    let kill = || of_terminal("terminal/kill", json!({}));
+    let release = || of_terminal("terminal/release", json!({}));
+    let rows = |turns: &[&[(&str, Value, Value)]]| {
+        let mut talk = Talk::new(Version::V1);
+        turns.iter().for_each(|turn| talk.turn(turn));
+        talk.broken()
+    };
+    assert_eq!(rows(&[&[created(), kill()]]), [""; 0]);
+    assert_eq!(
+        rows(&[&[created(), kill()], &[output(), release()]]),
+        [""; 0]
+    );
+    let kept: [&[&[_]]; 2] = [
+        &[&[created(), kill()], &[output()]],
+        &[&[created(), kill(), output()], &[]],
+    ];
+    for turns in kept {
+        let broken = ["terminals.released", "terminals.released-after-kill"];
+        assert_eq!(rows(turns), broken);
+    }
+}
+
+/// The id is invalid for all other methods.
+#[test]
+fn a_terminal_may_be_released_twice_and_not_used_then() {
+    let rows = |method: &'static str| {
+        let mut talk = Talk::new(Version::V1);
+        let release = || of_terminal("terminal/release", json!({}));
+        let then = of_terminal(method, json!({}));
+        talk.turn(&[created(), release(), then]);
+        let found = talk.found(&[Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("terminals."))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rows("terminal/release"), [""; 0]);
+    assert_eq!(rows("terminal/kill"), ["terminals.gone-when-released"]);
+}
+
+#[test]
+fn paths_and_lines_of_a_replay_are_judged_as_well() {
+    let rows = |path: &str, line: Value| {
+        let mut talk = Talk::new(Version::V1);
+        let params = json!({"sessionId": "s", "cwd": "/", "mcpServers": []});
+        talk.client(json!({"id": 1, "method": "session/load", "params": params}));
+        let update = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Look",
+            "locations": [{"path": path, "line": line}]});
+        let params = json!({"sessionId": "s", "update": update});
+        talk.agent(json!({"method": "session/update", "params": params}));
+        talk.agent(json!({"id": 1, "result": {}}));
+        let found = talk.found(&[Level::Error, Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("tool-calls."))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rows("/notes.txt", json!(1)), [""; 0]);
+    assert_eq!(rows("notes.txt", json!(1)), ["tool-calls.absolute-paths"]);
+    assert_eq!(rows("/notes.txt", json!(0)), ["tool-calls.lines-from-one"]);
+}
+
+/// `null` clears the exit status, so that the terminal has not exited.
+#[test]
+fn output_may_follow_an_exit_status_that_was_cleared() {
+    let notes = |between: Option<Value>| {
+        let mut talk = Talk::new(Version::V2);
+        let mut update = |update: Value| {
+            let params = json!({"sessionId": "s", "update": update});
+            talk.agent(json!({"method": "session/update", "params": params}));
+        };
+        let exit = |status: Value| json!({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": status});
+        update(exit(json!({})));
+        if let Some(status) = between {
+            update(exit(status));
+        }
+        update(json!({"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": ""}));
+        let found = talk.found(&[Level::Note]);
+        found
+            .iter()
+            .any(|(row, _)| *row == "tool-calls.output-after-exit")
+    };
+    assert!(notes(None));
+    assert!(!notes(Some(Value::Null)));
+}
+
+/// The client of version 2 may repeat `initialize`, and the latest one counts.
+#[test]
+fn what_the_client_declared_last_is_declared() {
+    let rows = |again: Value| {
+        let mut talk = Talk::new(Version::V2);
+        let mut second = talk.records.clone();
+        if let Some(Record::Message(_, params)) = second.first_mut() {
+            params["params"]["capabilities"] = again;
+        }
+        talk.records.append(&mut second);
+        let form = json!({"type": "object", "properties": {}});
+        let params =
+            json!({"sessionId": "s", "mode": "form", "message": "Which?", "requestedSchema": form});
+        talk.agent(json!({"id": 1, "method": "elicitation/create", "params": params}));
+        talk.broken().contains(&"elicitation.no-undeclared-mode")
+    };
+    assert!(rows(json!({})));
+    assert!(!rows(json!({"elicitation": {"form": {}}})));
+}

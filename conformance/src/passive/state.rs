@@ -27,7 +27,7 @@ pub struct State {
     partial: bool,
     /// The version of the rules.
     pub version: Version,
-    /// The client's params of `initialize`, the first time.
+    /// The client's params of `initialize`: the first, or in v2 the latest that has a result.
     pub client: Option<Value>,
     /// The agent's answer to it.
     pub agent: Option<Value>,
@@ -78,8 +78,8 @@ pub struct Terminal {
     pub read: bool,
     /// Whether a turn ended by itself when the agent had all of its output.
     pub overdue: bool,
-    /// Where its command was killed, and whether the turn of that is over.
-    pub killed: Option<(u64, bool)>,
+    /// Where its command was killed.
+    pub killed: Option<u64>,
     /// Whether it was released.
     pub released: bool,
 }
@@ -227,7 +227,7 @@ impl State {
                     let terminal = text("terminalId").and_then(|id| self.terminals.get_mut(id));
                     if let Some(terminal) = terminal {
                         match method {
-                            "terminal/kill" => terminal.killed = Some((said.place, false)),
+                            "terminal/kill" => terminal.killed = Some(said.place),
                             _ => terminal.released = true,
                         }
                     }
@@ -387,7 +387,12 @@ impl State {
         let session = self.sessions.entry(session.to_owned()).or_default();
         let known = session.terminals.len();
         let exited = session.terminals.entry(id.to_owned()).or_default();
-        *exited |= body.get("exitStatus").is_some_and(Value::is_object);
+        match body.get("exitStatus") {
+            Some(Value::Object(_)) => *exited = true,
+            // It clears the status.
+            Some(Value::Null) => *exited = false,
+            _ => {}
+        }
         self.parts += session.terminals.len() - known;
     }
 
@@ -433,8 +438,11 @@ impl State {
         let text = |name: &str| result.and_then(|result| result.get(name)?.as_str());
         match (of, asked.method.as_str()) {
             (Party::Client, "initialize") => {
-                if self.agent.is_none() {
+                // Version 2 lets the client repeat it; the latest result counts.
+                let is_latest = self.version == Version::V2 && !self.has_requested;
+                if self.agent.is_none() || is_latest && result.is_some() {
                     self.agent = result.cloned();
+                    self.client = Some(asked.params);
                 }
             }
             (Party::Client, "session/prompt") => {
@@ -550,12 +558,6 @@ impl State {
         for terminal in self.terminals.values_mut() {
             if terminal.session == asked.session {
                 terminal.overdue |= terminal.read;
-            }
-            if let Some((place, over)) = &mut terminal.killed
-                && terminal.session == asked.session
-                && *place > asked.place
-            {
-                *over = true;
             }
         }
     }

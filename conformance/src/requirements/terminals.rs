@@ -18,7 +18,10 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("terminals.released", at_end(released, NONE)),
     (
         "terminals.released-after-kill",
-        at_end(released_after_kill, "no command was killed"),
+        at_end(
+            released_after_kill,
+            "no command was killed whose output was read then",
+        ),
     ),
     ("terminals.known-id", watch(known_id, NONE)),
     (
@@ -56,18 +59,17 @@ fn released(state: &State) -> RuleResult {
 
 fn released_after_kill(state: &State) -> RuleResult {
     let mut seen = 0;
+    // What is killed may be read in a later turn, as above.
     for (id, terminal) in &state.terminals {
-        let Some((place, true)) = terminal.killed else {
+        let Some(place) = terminal.killed else {
             continue;
         };
-        seen += 1;
-        if !terminal.released {
-            return violation_at(
-                place,
-                format!(
-                    "expected {id} to be released after its command was killed, got no release"
-                ),
+        seen += usize::from(terminal.overdue || terminal.released);
+        if terminal.overdue && !terminal.released {
+            let reason = format!(
+                "expected {id} to be released, because its command was killed and its output was read in a turn that is over, got no release"
             );
+            return violation_at(place, reason);
         }
     }
     Ok(seen)
@@ -94,7 +96,9 @@ fn gone_when_released(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     let known = view.state.terminals.get(id);
-    if known.is_some_and(|terminal| terminal.released) {
+    // The sentence is about all other methods: an agent may release a terminal again when it tidies up.
+    let is_other = view.method != "terminal/release";
+    if is_other && known.is_some_and(|terminal| terminal.released) {
         return violation(format!(
             "expected a terminal that is not released, got {id}"
         ));
