@@ -309,7 +309,9 @@ pub(super) mod linux {
             const KERNEL: i32 = 2;
             let limit = STARTING * rustix::param::clock_ticks_per_second();
             let is_new = now > 0 && self.start.saturating_add(limit) > now;
-            is_new && ![self.id, self.parent].contains(&KERNEL) && is_empty(self.id)
+            is_new
+                && ![self.id, self.parent].contains(&KERNEL)
+                && environment(self.id).is_some_and(|all| all.is_empty())
         }
 
         /// Kills the process; returns a descriptor that becomes readable when it has ended.
@@ -369,11 +371,6 @@ pub(super) mod linux {
         })
     }
 
-    /// Returns whether a process has an environment without a variable.
-    fn is_empty(id: i32) -> bool {
-        fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| environment.is_empty())
-    }
-
     /// Returns whether a process has one of the marks.
     fn carries(id: i32, marks: &[Mark]) -> bool {
         let carried = marks_of(id);
@@ -386,11 +383,17 @@ pub(super) mod linux {
         carried.any(|carried| carried == mark.0.as_bytes())
     }
 
-    /// Returns the marks of a process. Environments of other users are not readable.
-    pub(in crate::process) fn marks_of(id: i32) -> Option<Vec<u8>> {
+    /// Returns the environment of a process, which may be one in `execve`. Those of other users are not readable.
+    fn environment(id: i32) -> Option<Vec<u8>> {
         let mut environment = Vec::new();
         let file = File::open(format!("/proc/{id}/environ")).ok()?;
         file.take(LARGEST).read_to_end(&mut environment).ok()?;
+        Some(environment)
+    }
+
+    /// Returns the marks of a process.
+    pub(in crate::process) fn marks_of(id: i32) -> Option<Vec<u8>> {
+        let environment = environment(id)?;
         let mut variables = environment.split(|byte| *byte == 0);
         variables.find_map(|variable| {
             let value = variable.strip_prefix(VARIABLE.as_bytes())?;
