@@ -15,10 +15,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 /// What the file begins with.
-const PAGE: &[u8] = include_bytes!("trace.html");
-
-/// Bytes of [`PAGE`] up to the end of its title, by which an earlier trace is known.
-const BEGINNING: usize = 125;
+const PAGE: &str = include_str!("trace.html");
 
 /// Messages that wait to be written. More are counted, and left out.
 const QUEUE: usize = 1 << 10;
@@ -63,7 +60,7 @@ impl Trace {
             std::fs::remove_file(path)?;
         }
         let mut file = options.open(path)?;
-        file.write_all(PAGE)?;
+        file.write_all(PAGE.as_bytes())?;
         let (entries, queue) = sync_channel(QUEUE);
         let left_out = Arc::new(AtomicU64::new(0));
         let counter = left_out.clone();
@@ -105,15 +102,21 @@ impl Trace {
     }
 }
 
-/// Returns whether there is an earlier trace, of any version.
+/// Returns whether there is an earlier trace, of any version: they have the same title. An empty file is one that was
+/// not written.
+///
+/// # Errors
+///
+/// `AlreadyExists` for another file.
 fn is_trace(path: &Path) -> io::Result<bool> {
+    let title = PAGE.split("<style>").next().unwrap_or(PAGE).as_bytes();
     let mut start = Vec::new();
     match File::open(path) {
-        Ok(file) => file.take(BEGINNING as u64).read_to_end(&mut start)?,
+        Ok(file) => file.take(title.len() as u64).read_to_end(&mut start)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    if !start.is_empty() && !PAGE.starts_with(&start) {
+    if !title.starts_with(&start) {
         let message = "the file exists and is no trace. Remove it, or choose another name";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
@@ -182,5 +185,22 @@ impl MessageTransport for Tap {
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.inner.as_mut().poll_close(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_replaces_nothing_but_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.html");
+        Trace::create(&path).unwrap();
+        Trace::create(&path).unwrap();
+        std::fs::write(&path, "notes").unwrap();
+        let error = Trace::create(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "notes");
     }
 }
