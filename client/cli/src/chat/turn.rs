@@ -29,49 +29,6 @@ const MOST_QUEUED: usize = 10;
 const MOST_TYPED: usize = 1 << 20;
 
 impl Talk<'_> {
-    /// Prepares a turn to be undone, and shows what was changed until now.
-    pub(super) async fn before_turn(&mut self) -> Result<(), Failure> {
-        let shown = self.between_turns(true).await;
-        self.screen.print(&shown);
-        Ok(self.screen.flush().await?)
-    }
-
-    /// Shows what a turn has changed.
-    pub(super) async fn after_turn(&mut self) -> Result<(), Failure> {
-        let runs = self.running_elsewhere().is_some();
-        let shown = self.between_turns(runs).await;
-        self.screen.print(&shown);
-        Ok(self.screen.flush().await?)
-    }
-
-    /// Ends what `/undo` undoes as one, and begins anew if a turn `runs`. What turns of several sessions have changed
-    /// at the same time cannot be told apart. Returns the files, or a failure, as lines.
-    pub(super) async fn between_turns(&mut self, runs: bool) -> String {
-        let ended = match self.undo.end().await {
-            Ok(line) => line.map(|line| self.view.dim(&line)),
-            Err(line) => Some(self.view.note(Colour::Yellow, &line)),
-        };
-        let begun = match runs {
-            true => self.undo.begin(&self.cwd).await,
-            false => Ok(()),
-        };
-        let failed = begun
-            .err()
-            .map(|line| self.view.note(Colour::Yellow, &line));
-        ended.unwrap_or_default() + &failed.unwrap_or_default()
-    }
-
-    /// Executes `/undo` or `/redo`. What a turn in the background has changed until now is undone first, and what it
-    /// changes from now on is none of what is restored.
-    pub(super) async fn undo_or_redo(&mut self, undoes: bool) -> String {
-        let mut shown = self.between_turns(false).await;
-        shown += &self.undo.undo_or_redo(undoes).await;
-        if self.running_elsewhere().is_some() {
-            shown += &self.between_turns(true).await;
-        }
-        shown
-    }
-
     /// Sends a prompt and shows its turn, also to the command that waits for its `output`.
     pub(super) async fn turn(
         &mut self,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use acp_client::review::{Restored, ReviewError, Snapshots, UndoStack};
 use tokio::time::timeout;
 
-use super::style::clean;
+use super::Failure;
+use super::style::{Colour, clean};
+use super::talk::Talk;
 use crate::args::{ChatArgs, UndoIn};
 
 /// Maximum time for a snapshot. It comes before each prompt, so a directory for which this does not
@@ -108,6 +110,51 @@ impl Undo {
         };
         let changes = turns.snapshots().changes(&before, &after).await?;
         Ok(changes.into_iter().map(|change| change.path).collect())
+    }
+}
+
+impl Talk<'_> {
+    /// Prepares a turn to be undone, and shows what was changed until now.
+    pub(super) async fn before_turn(&mut self) -> Result<(), Failure> {
+        let shown = self.between_turns(true).await;
+        self.screen.print(&shown);
+        Ok(self.screen.flush().await?)
+    }
+
+    /// Shows what a turn has changed.
+    pub(super) async fn after_turn(&mut self) -> Result<(), Failure> {
+        let runs = self.running_elsewhere().is_some();
+        let shown = self.between_turns(runs).await;
+        self.screen.print(&shown);
+        Ok(self.screen.flush().await?)
+    }
+
+    /// Ends what `/undo` undoes as one, and begins anew if a turn `runs`. What turns of several sessions have changed
+    /// at the same time cannot be told apart. Returns the files, or a failure, as lines.
+    pub(super) async fn between_turns(&mut self, runs: bool) -> String {
+        let ended = match self.undo.end().await {
+            Ok(line) => line.map(|line| self.view.dim(&line)),
+            Err(line) => Some(self.view.note(Colour::Yellow, &line)),
+        };
+        let begun = match runs {
+            true => self.undo.begin(&self.cwd).await,
+            false => Ok(()),
+        };
+        let failed = begun
+            .err()
+            .map(|line| self.view.note(Colour::Yellow, &line));
+        ended.unwrap_or_default() + &failed.unwrap_or_default()
+    }
+
+    /// Executes `/undo` or `/redo`. What a turn in the background has changed until now is undone first, and what it
+    /// changes from now on is none of what is restored.
+    pub(super) async fn undo_or_redo(&mut self, undoes: bool) -> String {
+        let mut shown = self.between_turns(false).await;
+        shown += &self.undo.undo_or_redo(undoes).await;
+        if self.running_elsewhere().is_some() {
+            shown += &self.between_turns(true).await;
+        }
+        shown
     }
 }
 
